@@ -1,7 +1,11 @@
 //! The `windvane` command.
 
+mod choice;
 mod commands;
 mod output;
+mod progress;
+mod revision;
+mod table;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -23,5 +23,12 @@ pub(crate) fn note(text: &str) {
 
 /// Prints an error with its causes, once.
 pub(crate) fn fail(error: &anyhow::Error) {
-    note(&format!("error: {error:#}"));
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Errors that quote their cause should not do so twice.
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    note(&format!("error: {text}"));
 }

@@ -1,9 +1,14 @@
 //! What a contextual environment is: one set of states and actions, many hidden dynamics.
 
+pub use crate::action::{Action, ActionBuf, ActionSpace, Actions};
+use crate::batch::BatchEnv;
 use crate::error::WorldError;
+use crate::grid::GridWorld;
+use crate::protocol::Player;
 use crate::reward::Task;
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One coordinate of an observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,33 +21,6 @@ pub struct Dim {
     pub high: f32,
     /// Whether only whole numbers occur (grids): such observations can be enumerated.
     pub integer: bool,
-}
-
-/// What can be done in a step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActionSpace {
-    /// One of a few named moves.
-    Discrete {
-        /// The name of each.
-        names: Vec<String>,
-    },
-    /// A vector within a box.
-    Continuous {
-        /// Smallest value of each component.
-        low: Vec<f32>,
-        /// Largest value of each component.
-        high: Vec<f32>,
-    },
-}
-
-/// An action of either kind, borrowed so that stepping never allocates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Action<'a> {
-    /// The index of a named move.
-    Discrete(u32),
-    /// A vector within the box.
-    Continuous(&'a [f32]),
 }
 
 /// The visible side of an environment: what an agent may know.
@@ -73,6 +51,15 @@ pub enum Split {
     Test,
 }
 
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Train => "train",
+            Self::Test => "test",
+        })
+    }
+}
+
 /// Where an episode begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -101,7 +88,20 @@ pub trait Cmdp: Send + Sync {
     /// The named evaluation tasks of one context.
     fn tasks(&self, context: ContextId) -> Result<Vec<Task>, WorldError>;
     /// What makes this context what it is, for people, data-set tables and pictures; never for an agent.
+    ///
+    /// Mazes of any kind say `kind`, `width`, `height`, `rows` of text (`#` wall, `.` free), `cell_size` and `origin`
+    /// (the observation at the middle of the cell in column 0 of row 0), `start` and `goals` (observations).
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError>;
+    /// A player who knows the context and takes the shortest way to any goal; nothing where none is known.
+    fn oracle(&self, _context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+        Ok(None)
+    }
+    /// Many environments to step at once, one for each of `contexts`.
+    fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError>;
+    /// The layouts behind a grid world, for exact tools; nothing for other worlds.
+    fn grid(&self) -> Option<&GridWorld> {
+        None
+    }
 }
 
 /// One environment with fixed dynamics. There is no reward inside: a reward is a separate thing.
@@ -117,14 +117,81 @@ impl EnvSpec {
     pub fn obs_dim(&self) -> usize {
         self.observation.len()
     }
+    /// Number of states, where every coordinate takes only whole numbers; nothing for continuous worlds.
+    ///
+    /// All contexts share this set, so it counts cells that are walls in some of them.
+    pub fn states(&self) -> Option<usize> {
+        self.observation.iter().try_fold(1_usize, |states, dim| states.checked_mul(dim.values()?))
+    }
+
+    /// The index of the state seen as `obs`; nothing outside the set.
+    ///
+    /// The first coordinate counts fastest: `(x, y)` on a grid is `x + width * y`, each from its low.
+    pub fn state_of(&self, obs: &[f32]) -> Option<usize> {
+        if obs.len() != self.obs_dim() {
+            return None;
+        }
+        let mut state = 0;
+        let mut stride = 1;
+        for (dim, &value) in self.observation.iter().zip(obs) {
+            let values = dim.values()?;
+            if !(dim.low..=dim.high).contains(&value) || value.fract() != 0.0 {
+                return None;
+            }
+            state += stride * (value - dim.low) as usize;
+            stride *= values;
+        }
+        Some(state)
+    }
+
+    /// Writes the observation of the state with index `state`, the inverse of [`Self::state_of`].
+    ///
+    /// # Panics
+    /// For a continuous world, or an index that is none of [`Self::states`].
+    pub fn write_state(&self, state: usize, obs: &mut [f32]) {
+        let mut rest = state;
+        for (dim, value) in self.observation.iter().zip(obs) {
+            let values = dim.values().expect("a world with a finite set of states");
+            *value = dim.low + (rest % values) as f32;
+            rest /= values;
+        }
+        assert_eq!(rest, 0, "state {state} is outside the set");
+    }
 }
 
-impl ActionSpace {
-    /// Number of moves, or of components.
-    pub fn size(&self) -> usize {
-        match self {
-            Self::Discrete { names } => names.len(),
-            Self::Continuous { low, .. } => low.len(),
+impl Dim {
+    /// Number of values, if they can be counted (up to 2^24, where 32-bit floats still hold every whole number).
+    pub fn values(&self) -> Option<usize> {
+        const MOST: f32 = 16_777_215.0;
+        let span = self.high - self.low;
+        (self.integer && (0.0..=MOST).contains(&span)).then(|| span as usize + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_observations_map_onto_each_other() {
+        let dim = |name: &str, low, high| Dim { name: name.into(), low, high, integer: true };
+        let spec = EnvSpec {
+            name: "toy".into(),
+            observation: vec![dim("x", 1.0, 3.0), dim("y", -1.0, 0.0)],
+            action: ActionSpace::Discrete { names: vec!["stay".into()] },
+            horizon: 1,
+        };
+        assert_eq!(spec.states(), Some(6));
+        let mut obs = [0.0; 2];
+        for state in 0..6 {
+            spec.write_state(state, &mut obs);
+            assert_eq!(spec.state_of(&obs), Some(state));
+        }
+        assert_eq!(obs, [3.0, 0.0]);
+        let endless = EnvSpec { observation: vec![dim("x", 0.0, 1e38)], ..spec.clone() };
+        assert_eq!((endless.states(), endless.state_of(&[1.0])), (None, None));
+        for outside in [&[0.0, 0.0][..], &[1.5, 0.0], &[f32::NAN, 0.0], &[1.0]] {
+            assert_eq!(spec.state_of(outside), None, "{outside:?}");
         }
     }
 }

@@ -49,3 +49,15 @@ pub enum WorldError {
         problem: String,
     },
 }
+
+impl WorldError {
+    /// An error of the system while doing something to a file.
+    pub fn io(path: impl Into<PathBuf>, doing: impl Into<String>, source: std::io::Error) -> Self {
+        Self::Io { path: path.into(), doing: doing.into(), source }
+    }
+
+    /// A file whose content is not what it should be.
+    pub fn data(path: impl Into<PathBuf>, field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Data { path: path.into(), field: field.into(), problem: problem.into() }
+    }
+}

@@ -3,12 +3,24 @@
 //! Plain numbers only: nothing here links a tensor library. The other half of the project, the crate `windvane`,
 //! learns from what this one produces.
 
+pub mod action;
+pub mod batch;
+pub mod ceilings;
+pub mod collect;
 pub mod env;
+pub mod episodes;
 pub mod error;
+pub mod grid;
+pub mod picture;
+pub mod pointmass;
+pub mod protocol;
+pub mod registry;
 pub mod reward;
 pub mod rng;
+pub mod trajectory;
 
-pub use env::{Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
+pub use batch::BatchEnv;
+pub use env::{Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
 pub use error::WorldError;
 pub use reward::{Reward, Task};
 pub use rng::Rng;

@@ -1,0 +1,103 @@
+//! `windvane ceilings`: what reference players achieve who are given the information.
+
+use crate::choice::{SplitChoice, StartChoice};
+use crate::{output, table};
+use clap::Args;
+use serde_json::json;
+use windvane_world::ceilings::{CeilingConfig, CeilingRow, measure};
+
+/// Measures what is achievable: the success of reference players that need no learning.
+///
+/// random: every action with equal chance. shortest-path: knows the true map. On grids also average-map: plans on the
+/// mean of the training layouts; bayes-frozen: plans on the exact posterior over all layouts after one random
+/// trajectory; bayes-online: the same, and goes on updating while it acts. All of them act greedily.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windvane ceilings --env four-rooms
+  windvane ceilings --env doors --context-steps 100,500 --context-start random --split test --json")]
+pub(crate) struct Ceilings {
+    /// The world (`windvane envs` lists them)
+    #[arg(long, value_name = "NAME")]
+    env: String,
+    /// Number of seeds to average over, each with other contexts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Lengths of the random trajectory that forms a belief
+    #[arg(long, value_name = "STEPS", value_delimiter = ',', default_values_t = [50, 100, 200, 500],
+          value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    context_steps: Vec<u32>,
+    /// Where that trajectory begins
+    #[arg(long, value_enum, default_value_t = StartChoice::Fixed)]
+    context_start: StartChoice,
+    /// Contexts to play in; by default both
+    #[arg(long, value_enum)]
+    split: Option<SplitChoice>,
+    /// Number of training contexts; by default the paper's
+    #[arg(long, value_name = "N")]
+    train: Option<usize>,
+    /// Number of held-out contexts; by default the paper's
+    #[arg(long, value_name = "N")]
+    test: Option<usize>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Ceilings {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let splits = self.split.map_or(vec![SplitChoice::Train, SplitChoice::Test], |split| vec![split]);
+        let config = CeilingConfig {
+            env: self.env,
+            train: self.train,
+            test: self.test,
+            seeds: (0..self.seeds).collect(),
+            context_steps: self.context_steps.iter().map(|&steps| steps as usize).collect(),
+            context_start: self.context_start.into(),
+            splits: splits.into_iter().map(Into::into).collect(),
+        };
+        let rows = measure(&config)?;
+        if !rows.iter().any(|row| row.player.starts_with("bayes")) {
+            output::note(&format!(
+                "{}: only grids have an exact posterior over maps, so there are no Bayes planners",
+                config.env
+            ));
+        }
+        if self.json {
+            return output::json(&json!({
+                "env": config.env,
+                "seeds": config.seeds,
+                "context_start": config.context_start,
+                "rows": rows,
+            }));
+        }
+        output::say(&format!("{}: share of games won, {} seeds", config.env, self.seeds));
+        output::say(&layout(&rows));
+        Ok(())
+    }
+}
+
+/// One line for each player and context length, one column for each split.
+fn layout(rows: &[CeilingRow]) -> String {
+    let mut splits = Vec::new();
+    let mut lines: Vec<(&str, usize)> = Vec::new();
+    for row in rows {
+        if !splits.contains(&row.split) {
+            splits.push(row.split);
+        }
+        if !lines.contains(&(row.player, row.context_steps)) {
+            lines.push((row.player, row.context_steps));
+        }
+    }
+    let cells = lines.iter().map(|&(player, steps)| {
+        let success = splits.iter().map(|&split| {
+            let found =
+                rows.iter().find(|row| (row.player, row.context_steps, row.split) == (player, steps, split));
+            found.map_or("-".to_owned(), |row| format!("{:.2}", row.success))
+        });
+        [player.to_owned(), steps.to_string()].into_iter().chain(success).collect()
+    });
+    let titles: Vec<String> = splits.iter().map(ToString::to_string).collect();
+    let header: Vec<&str> =
+        ["player", "context"].into_iter().chain(titles.iter().map(String::as_str)).collect();
+    table::render(&header, &cells.collect::<Vec<_>>())
+}

@@ -1,0 +1,104 @@
+//! `windvane eval`: the scores of a trained run.
+
+use crate::choice::{SplitChoice, StartChoice};
+use crate::watch::Bars;
+use crate::{output, table};
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use windvane::device::{DeviceName, Threads};
+use windvane::eval::{BeliefMode, success};
+use windvane::run::Run;
+use windvane::train::folder::RunFolder;
+
+/// Lets a trained run play every task in every context of a split, greedily.
+#[derive(Args)]
+#[command(name = "eval", after_help = "Examples:
+  windvane eval runs/bfb --split test
+  windvane eval runs/bfb --split test --belief online --context-steps 500 --json
+  windvane eval runs/bfb --split test --lookahead 0")]
+pub(crate) struct Eval {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Contexts seen in training, or held out
+    #[arg(long, value_enum, default_value_t = SplitChoice::Test)]
+    split: SplitChoice,
+    /// Length of the random trajectory that forms the belief; by default the run's
+    #[arg(long, value_name = "N")]
+    context_steps: Option<usize>,
+    /// Where that trajectory begins; by default as the run's settings say
+    #[arg(long, value_enum)]
+    context_start: Option<StartChoice>,
+    /// Whether the belief goes on learning while acting
+    #[arg(long, value_enum, default_value_t = Mode::Frozen)]
+    belief: Mode,
+    /// Bellman sweeps through the predictor before acting; by default the run's
+    #[arg(long, value_name = "N")]
+    lookahead: Option<usize>,
+    /// Games of each context and task; by default the run's
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// Print every game as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// Frozen after the context, as in the paper
+    Frozen,
+    /// Refreshed by every step
+    Online,
+}
+
+impl Eval {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let folder = RunFolder::existing(&self.run)?;
+        let mut run = Run::read(&folder)?;
+        let eval = &mut run.plan.eval;
+        eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
+        eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
+        eval.lookahead = self.lookahead.unwrap_or(eval.lookahead);
+        eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
+        let device = DeviceName::Cpu.open()?;
+        let mode = match self.belief {
+            Mode::Frozen => BeliefMode::Frozen,
+            Mode::Online => BeliefMode::Online,
+        };
+        let rows = Threads::new(1)?.run(|| -> anyhow::Result<_> {
+            let interrupt = AtomicBool::new(false);
+            let world = run.world()?;
+            let survey = Arc::new(run.data(&*world, &mut Bars)?);
+            let belief = match run.method.belief {
+                true => run.belief(&survey, &device, &mut Bars, &interrupt)?.map(Arc::new),
+                false => None,
+            };
+            let agent = run.agent(&*world, &survey, belief.as_ref(), &device, &mut Bars, &interrupt)?;
+            Ok(run.scores(&*world, &agent.context("the run is not finished")?, self.split.into(), mode)?)
+        })?;
+        if self.json {
+            let Run { plan, method, seed, .. } = &run;
+            let about = json!({"env": plan.env, "method": method, "seed": seed});
+            return output::json(&json!({"run": about, "success": success(&rows), "rows": rows}));
+        }
+        let mut tasks: Vec<&str> = rows.iter().map(|row| row.task.as_str()).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        let line = |name: &str, rows: Vec<_>| {
+            let steps: Vec<f64> = rows.iter().filter(|r: &&_| r.success).map(|r| r.steps as f64).collect();
+            let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len().max(1) as f64;
+            vec![name.to_owned(), format!("{:.3}", success(&rows)), format!("{:.1}", mean(&steps)), rows.len().to_string()]
+        };
+        let mut lines: Vec<Vec<String>> = tasks
+            .iter()
+            .map(|task| line(task, rows.iter().filter(|row| row.task == *task).cloned().collect()))
+            .collect();
+        lines.push(line("all", rows));
+        output::say(&table::render(&["task", "success", "steps when successful", "games"], &lines));
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! `windvane train`: data, belief and agent in one folder.
+
+use crate::watch::Bars;
+use crate::{output, table};
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use windvane::config::Plan;
+use windvane::device::{DeviceName, Threads};
+use windvane::eval::{BeliefMode, success};
+use windvane::methods;
+use windvane::run::{Run, write_rows};
+use windvane::train::folder::RunFolder;
+use windvane_world::Split;
+
+/// Trains a method from nothing: collects data, trains the belief and the agent, takes scores.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windvane train --env four-rooms --method bfb --out runs/bfb
+  windvane train --env four-rooms --preset many --method rfb --seed 1 --set agent.kappa=100 --out runs/rfb
+
+A run that was stopped or killed goes on where it was when the same command is given again.")]
+pub(crate) struct Train {
+    /// The world (`windvane envs` lists them)
+    #[arg(long, value_name = "NAME")]
+    env: String,
+    /// The method: fb, bfb or rfb
+    #[arg(long, value_name = "NAME")]
+    method: String,
+    /// Decides contexts, data, weights and everything else that is random
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Built-in settings to start from
+    #[arg(long, value_name = "NAME", default_value = "standard")]
+    preset: String,
+    /// A TOML file of settings to lay on top
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A single setting to lay on top, for instance agent.kappa=100
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The run's folder
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// A data set to use or make instead of OUT/data, so that runs can share it
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// A belief to use or make instead of OUT/belief.safetensors, so that methods can share it
+    #[arg(long, value_name = "FILE")]
+    belief: Option<PathBuf>,
+    /// Where tensors live: cpu, vulkan, wgpu, cuda or metal
+    #[arg(long, default_value_t = DeviceName::Cpu)]
+    device: DeviceName,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Train {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let plan = plan(&self.env, &self.preset, self.config.as_deref(), &self.set)?;
+        let method = *methods::find(&self.method)?;
+        let folder = RunFolder::open(&self.out)?;
+        let mut run = Run::in_folder(plan, method, self.seed, folder.path());
+        run.data = self.data.clone().unwrap_or(run.data);
+        run.belief = self.belief.clone().unwrap_or(run.belief);
+        run.record(&folder)?;
+        let device = self.device.open()?;
+        Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder))
+    }
+
+    fn stages(&self, run: &Run, device: &windvane::device::Device, folder: &RunFolder) -> anyhow::Result<()> {
+        let interrupt = AtomicBool::new(false);
+        let world = run.world()?;
+        let survey = Arc::new(run.data(&*world, &mut Bars)?);
+        let belief = match run.method.belief {
+            true => run.belief(&survey, device, &mut Bars, &interrupt)?.map(Arc::new),
+            false => None,
+        };
+        let agent = run.agent(&*world, &survey, belief.as_ref(), device, &mut Bars, &interrupt)?;
+        let agent = agent.context("interrupted")?;
+        let mut all = Vec::new();
+        let mut lines = Vec::new();
+        for mode in [BeliefMode::Frozen, BeliefMode::Online] {
+            for split in [Split::Train, Split::Test] {
+                let rows = run.scores(&*world, &agent, split, mode)?;
+                lines.push((split, mode, success(&rows)));
+                all.extend(rows);
+            }
+        }
+        write_rows(&folder.file("scores.jsonl"), &all)?;
+        if self.json {
+            let rows = lines.iter().map(|(split, belief, success)| json!({"split": split, "belief": belief, "success": success}));
+            return output::json(&json!({"out": self.out, "rows": rows.collect::<Vec<_>>()}));
+        }
+        let rows: Vec<Vec<String>> = lines
+            .iter()
+            .map(|(split, mode, success)| vec![format!("{split:?}"), format!("{mode:?}"), format!("{success:.3}")])
+            .collect();
+        output::say(&table::render(&["split", "belief", "success"], &rows));
+        Ok(())
+    }
+}
+
+/// The plan of a preset with a file and single settings laid on top.
+fn plan(env: &str, preset: &str, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
+    let mut layers = Plan::preset(env, preset)?;
+    if let Some(path) = config {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        layers = layers.toml(&path.display().to_string(), &text)?;
+    }
+    for assignment in set {
+        layers = layers.set(assignment)?;
+    }
+    Ok(layers.value().check()?)
+}

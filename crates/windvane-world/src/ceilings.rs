@@ -1,0 +1,221 @@
+//! What is achievable: reference players who are given the information, measured under the evaluation protocol.
+
+use crate::env::{ActionBuf, Cmdp, ContextId, Split, Start};
+use crate::error::WorldError;
+use crate::grid::{Dynamics, Planner, Prior};
+use crate::protocol::{Game, Player, RandomPlayer, rollout};
+use crate::registry::{WorldConfig, make};
+use crate::rng::{self, Rng};
+use crate::trajectory::Trajectory;
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// Games of each player for each context and task; the random context differs in each.
+const ROUNDS: u64 = 4;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct CeilingConfig {
+    /// The world's name.
+    pub env: String,
+    /// Number of training contexts; the paper's by default.
+    pub train: Option<usize>,
+    /// Number of held-out contexts; the paper's by default.
+    pub test: Option<usize>,
+    /// Worlds to average over, each with other contexts.
+    pub seeds: Vec<u64>,
+    /// Lengths of the random trajectory that forms a belief.
+    pub context_steps: Vec<usize>,
+    /// Where that trajectory begins.
+    pub context_start: Start,
+    /// The contexts to play in.
+    pub splits: Vec<Split>,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CeilingRow {
+    /// Who played.
+    pub player: &'static str,
+    /// Where.
+    pub split: Split,
+    /// Steps seen beforehand; 0 for players who need none.
+    pub context_steps: usize,
+    /// Share of games that reached their goal.
+    pub success: f64,
+    /// Number of games.
+    pub games: usize,
+}
+
+/// How one game went: who, after how many steps of context, and whether the goal was reached.
+type Score = (&'static str, usize, bool);
+
+/// Lets the reference players of a world play: `random`, `shortest-path` with the true map, and on grids
+///
+/// - `average-map`: plans on the mean of the training layouts, as if they were one;
+/// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
+/// - `bayes-online`: the same, and updates its belief with what it meets while it acts.
+///
+/// All are greedy. The result does not depend on the number of threads.
+pub fn measure(config: &CeilingConfig) -> Result<Vec<CeilingRow>, WorldError> {
+    let mut rows: Vec<CeilingRow> = Vec::new();
+    for &seed in &config.seeds {
+        let world = make(&config.env, &WorldConfig { seed, train: config.train, test: config.test })?;
+        let referee = Referee::new(world.as_ref(), config, seed)?;
+        for &split in &config.splits {
+            let contexts = world.contexts(split).par_iter();
+            let scores = contexts.map(|&context| referee.scores(context)).collect::<Result<Vec<_>, _>>()?;
+            for (player, context_steps, success) in scores.into_iter().flatten() {
+                let same = |row: &CeilingRow| {
+                    (row.player, row.split, row.context_steps) == (player, split, context_steps)
+                };
+                let place = rows.iter().position(same).unwrap_or_else(|| {
+                    rows.push(CeilingRow { player, split, context_steps, success: 0.0, games: 0 });
+                    rows.len() - 1
+                });
+                rows[place].games += 1;
+                rows[place].success += f64::from(u8::from(success));
+            }
+        }
+    }
+    for row in &mut rows {
+        row.success /= row.games as f64;
+    }
+    Ok(rows)
+}
+
+/// One world and what its players know of it.
+struct Referee<'a> {
+    world: &'a dyn Cmdp,
+    config: &'a CeilingConfig,
+    seed: u64,
+    priors: Option<Priors>,
+}
+
+/// What can be believed of a grid beforehand.
+struct Priors {
+    all: Prior,
+    average: Option<Dynamics>,
+}
+
+impl<'a> Referee<'a> {
+    fn new(world: &'a dyn Cmdp, config: &'a CeilingConfig, seed: u64) -> Result<Self, WorldError> {
+        let priors = world.grid().map(|grid| -> Result<Priors, WorldError> {
+            let training = world.contexts(Split::Train).iter();
+            let training =
+                training.map(|&context| grid.layout(context).copied()).collect::<Result<Vec<_>, _>>()?;
+            let average = (!training.is_empty()).then(|| Prior::new(&training).posterior().dynamics());
+            Ok(Priors { all: Prior::new(grid.layouts()), average })
+        });
+        Ok(Self { world, config, seed, priors: priors.transpose()? })
+    }
+
+    /// All games in one context.
+    fn scores(&self, context: ContextId) -> Result<Vec<Score>, WorldError> {
+        let mut scores = Vec::new();
+        for (number, task) in self.world.tasks(context)?.iter().enumerate() {
+            for round in 0..ROUNDS {
+                let rng = |purpose| rng::stream(self.seed, purpose, &[context.0, number as u64, round]);
+                let game = Game { context, task: task.clone(), rng: rng("game") };
+                self.round(&game, &mut rng("context"), &mut scores)?;
+            }
+        }
+        Ok(scores)
+    }
+
+    /// One game for each player.
+    fn round(&self, game: &Game, rng: &mut Rng, scores: &mut Vec<Score>) -> Result<(), WorldError> {
+        let spec = self.world.spec();
+        let mut play = |name, context_steps, player: &mut dyn Player| -> Result<(), WorldError> {
+            let outcome = rollout(self.world, game.clone(), player)?;
+            scores.push((name, context_steps, outcome.success));
+            Ok(())
+        };
+        play("random", 0, &mut RandomPlayer(spec.action.clone()))?;
+        if let Some(mut player) = self.world.oracle(game.context)? {
+            play("shortest-path", 0, player.as_mut())?;
+        }
+        let Some(priors) = &self.priors else { return Ok(()) };
+        if let Some(average) = &priors.average {
+            play("average-map", 0, &mut Planner::new(spec, average.clone()))?;
+        }
+        let longest = self.config.context_steps.iter().copied().max().unwrap_or(0);
+        let mut env = self.world.instantiate(game.context)?;
+        let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
+        let walk = Trajectory::explore(env.as_mut(), spec, self.config.context_start, longest, rng, uniform)?;
+        let posterior = |steps: usize| {
+            let mut posterior = priors.all.posterior();
+            posterior.observe_all(spec, walk.transitions().take(steps));
+            posterior
+        };
+        for &steps in &self.config.context_steps {
+            play("bayes-frozen", steps, &mut Planner::new(spec, posterior(steps).dynamics()))?;
+        }
+        for &steps in &self.config.context_steps {
+            play("bayes-online", steps, &mut Planner::new(spec, posterior(steps)))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ceilings(env: &str, seeds: u64, context_start: Start) -> Vec<CeilingRow> {
+        let config = CeilingConfig {
+            env: env.to_owned(),
+            train: None,
+            test: None,
+            seeds: (0..seeds).collect(),
+            context_steps: vec![50, 100, 200, 500],
+            context_start,
+            splits: vec![Split::Test],
+        };
+        measure(&config).unwrap()
+    }
+
+    fn success(rows: &[CeilingRow], player: &str) -> Vec<f64> {
+        rows.iter().filter(|row| row.player == player).map(|row| row.success).collect()
+    }
+
+    fn assert_near(measured: &[f64], expected: &[f64]) {
+        let near = measured.iter().zip(expected).all(|(m, e)| (m - e).abs() <= 0.05);
+        assert!(near && measured.len() == expected.len(), "{measured:?}, expected {expected:?}");
+    }
+
+    #[test]
+    fn four_rooms_has_its_known_ceilings() {
+        let rows = ceilings("four-rooms", 6, Start::Fixed);
+        assert_near(&success(&rows, "random"), &[0.09]);
+        assert_near(&success(&rows, "average-map"), &[0.19]);
+        assert_near(&success(&rows, "bayes-frozen"), &[0.45, 0.62, 0.79, 0.94]);
+        assert_eq!(success(&rows, "shortest-path"), [1.0]);
+        assert_eq!(success(&rows, "bayes-online"), [1.0; 4]);
+    }
+
+    #[test]
+    fn doors_has_its_known_ceilings() {
+        let rows = ceilings("doors", 6, Start::Fixed);
+        assert_near(&success(&rows, "random"), &[0.05]);
+        assert_near(&success(&rows, "bayes-frozen"), &[0.16, 0.28, 0.50, 0.80]);
+        assert_eq!(success(&rows, "shortest-path"), [1.0]);
+        assert_eq!(success(&rows, "bayes-online"), [1.0; 4]);
+    }
+
+    #[test]
+    fn a_context_from_random_starts_tells_less_of_the_way_from_the_start() {
+        let fixed = success(&ceilings("four-rooms", 3, Start::Fixed), "bayes-frozen");
+        let random = success(&ceilings("four-rooms", 3, Start::Random), "bayes-frozen");
+        assert!(fixed.iter().zip(&random).all(|(fixed, random)| fixed > random), "{fixed:?} {random:?}");
+    }
+
+    #[test]
+    fn ceilings_do_not_depend_on_the_number_of_threads() {
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| ceilings("doors", 1, Start::Random))
+        };
+        assert_eq!(with(1), with(3));
+    }
+}

@@ -1,0 +1,142 @@
+//! The folder `DIR.partial`: whose it is, and writing into it without ever leaving half a file.
+
+use super::journal::JOURNAL_FILE;
+use super::meta::{META_FILE, Meta, Plan};
+use super::{ACTIONS, CONTEXT_IDS, EPISODE_OFFSETS, GROUP_IDS, OBSERVATIONS, TERMINATED};
+use crate::error::WorldError;
+use serde::Serialize;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What an unfinished data set will be; gone once it is complete.
+pub(super) const PLAN_FILE: &str = "plan.json";
+
+/// Makes or takes over the folder of an unfinished `out`, and says whether it only lacks its final name.
+///
+/// It is taken over only if it is ours and was begun with the same plan; otherwise nothing in it is touched.
+pub(super) fn claim(out: &Path, plan: &Plan) -> Result<(PathBuf, bool), WorldError> {
+    refuse_existing(out)?;
+    let mut name =
+        out.file_name().ok_or_else(|| WorldError::data(out, "output", "is not a folder name"))?.to_owned();
+    name.push(".partial");
+    let partial = out.with_file_name(name);
+    if !partial.exists() {
+        fs::create_dir_all(&partial)
+            .map_err(|error| WorldError::io(&partial, "creating the folder", error))?;
+        return Ok((partial, false));
+    }
+    for name in names_in(&partial)? {
+        if !is_ours(&name) {
+            let problem =
+                "is not a file of an unfinished data set; move the folder away, or choose another output";
+            return Err(WorldError::data(&partial, name, problem));
+        }
+    }
+    let other = |difference: String| {
+        WorldError::data(
+            &partial,
+            "plan",
+            format!(
+                "was begun with other settings ({difference}); finish it with those, or remove it to start over"
+            ),
+        )
+    };
+    let plan_path = partial.join(PLAN_FILE);
+    if plan_path.exists() {
+        let begun = super::meta::read_json::<Value>(&plan_path)?;
+        // Through text, because that is how the other one came here.
+        let now = to_text(plan).and_then(|text| Ok(serde_json::from_str::<Value>(&text)?));
+        let now = now.map_err(|error| WorldError::io(&plan_path, "comparing plans", error))?;
+        return difference("", &begun, &now).map_or(Ok((partial.clone(), false)), |at| Err(other(at)));
+    }
+    if partial.join(META_FILE).exists() {
+        let finished = Meta::read(&partial)?.plan;
+        return if finished == *plan { Ok((partial, true)) } else { Err(other("it is complete".into())) };
+    }
+    Ok((partial, false))
+}
+
+/// An output that exists is never overwritten.
+pub(crate) fn refuse_existing(out: &Path) -> Result<(), WorldError> {
+    if out.symlink_metadata().is_ok() {
+        return Err(WorldError::data(
+            out,
+            "output",
+            "already exists; nothing was changed. Choose another name or remove it",
+        ));
+    }
+    Ok(())
+}
+
+fn names_in(folder: &Path) -> Result<Vec<String>, WorldError> {
+    let names = fs::read_dir(folder).and_then(|entries| {
+        entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned())).collect()
+    });
+    names.map_err(|error| WorldError::io(folder, "listing the folder", error))
+}
+
+fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(".tmp").unwrap_or(name);
+    let columns = [OBSERVATIONS, ACTIONS, EPISODE_OFFSETS, GROUP_IDS, TERMINATED, CONTEXT_IDS];
+    [PLAN_FILE, META_FILE, JOURNAL_FILE].contains(&name)
+        || name.strip_suffix(".npy").is_some_and(|column| columns.contains(&column))
+}
+
+/// Where two plans first differ, and how.
+fn difference(at: &str, begun: &Value, now: &Value) -> Option<String> {
+    match (begun, now) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.map(|key| (key, a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null)))
+                .find_map(|(key, a, b)| {
+                    difference(&format!("{at}{}{key}", if at.is_empty() { "" } else { "." }), a, b)
+                })
+        }
+        _ if begun == now => None,
+        _ => {
+            let short = |value: &Value| value.to_string().chars().take(60).collect::<String>();
+            Some(format!("{at} was {}, is {}", short(begun), short(now)))
+        }
+    }
+}
+
+fn to_text(value: &impl Serialize) -> io::Result<String> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Writes a JSON file whole or not at all.
+pub(super) fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), WorldError> {
+    let path = folder.join(name);
+    let temporary = folder.join(format!("{name}.tmp"));
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(to_text(value)?.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)
+    };
+    write().map_err(|error| WorldError::io(&path, "writing", error))
+}
+
+/// Removes a file of ours, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), WorldError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(WorldError::io(path, "removing", error)),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until the names in a folder are on disk.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), WorldError> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // Only Unix lets a folder be opened and synced; elsewhere a rename is as durable as it gets.
+    if cfg!(unix) {
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| WorldError::io(folder, "syncing the folder", error))?;
+    }
+    Ok(())
+}

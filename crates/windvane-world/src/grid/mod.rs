@@ -1,0 +1,22 @@
+//! Grid worlds and what can be known about them exactly.
+
+mod batch;
+pub(crate) mod doors;
+mod dynamics;
+mod family;
+pub(crate) mod four_rooms;
+mod layout;
+mod paths;
+mod plan;
+mod planner;
+mod posterior;
+mod successor;
+
+pub use dynamics::Dynamics;
+pub use family::GridWorld;
+pub use layout::{ACTIONS, Layout, MOVES, ahead};
+pub use paths::{UNREACHABLE, distances, optimal_moves};
+pub use plan::{Objective, Plan};
+pub use planner::{Belief, GAMMA, Planner};
+pub use posterior::{Posterior, Prior};
+pub use successor::{SuccessorMeasure, deterministic};

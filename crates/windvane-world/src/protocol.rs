@@ -1,0 +1,267 @@
+//! The evaluation protocol, one for exact players and learned agents: a reward-free context, then an episode.
+
+use crate::env::{Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Start};
+use crate::error::WorldError;
+use crate::reward::Task;
+use crate::rng::Rng;
+
+/// One episode to play.
+#[derive(Clone, Debug)]
+pub struct Game {
+    /// Where.
+    pub context: ContextId,
+    /// What for.
+    pub task: Task,
+    /// The game's own randomness, so that games do not depend on their company.
+    pub rng: Rng,
+}
+
+/// How a game went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Whether the goal was reached; never for a reward without one.
+    pub success: bool,
+    /// The sum of rewards. A game ends at its goal, so that reaching it counts once.
+    pub reward: f32,
+    /// Steps taken.
+    pub steps: usize,
+}
+
+/// Someone who plays one game at a time.
+pub trait Player {
+    /// A game begins at `obs`.
+    fn begin(&mut self, task: &Task, obs: &[f32]) -> Result<(), WorldError>;
+    /// Chooses an action.
+    fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf);
+    /// Sees where it led.
+    fn observe(&mut self, _obs: &[f32], _action: Action<'_>, _next: &[f32]) {}
+}
+
+/// The player that takes every action with equal chance.
+#[derive(Clone, Debug)]
+pub struct RandomPlayer(pub ActionSpace);
+
+impl Player for RandomPlayer {
+    fn begin(&mut self, _task: &Task, _obs: &[f32]) -> Result<(), WorldError> {
+        Ok(())
+    }
+
+    fn act(&mut self, _obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        self.0.sample(rng, action);
+    }
+}
+
+/// Someone who plays many games in lockstep, as a network does that acts on whole batches.
+///
+/// `running` are the numbers of the games that still run; the other arguments hold one row or item for each of them.
+pub trait Team {
+    /// What can go wrong.
+    type Error: From<WorldError>;
+    /// The games begin.
+    fn begin(&mut self, games: &[Game], obs: &[f32]) -> Result<(), Self::Error>;
+    /// Adds one action for each running game to `actions`, which is empty.
+    fn act(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        games: &mut [Game],
+        actions: &mut Actions,
+    ) -> Result<(), Self::Error>;
+    /// Sees where they led.
+    fn observe(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        actions: &Actions,
+        next: &[f32],
+    ) -> Result<(), Self::Error>;
+}
+
+/// Plays all games in lockstep, each from its context's own start, until its goal or the horizon.
+pub fn play<T: Team>(world: &dyn Cmdp, mut games: Vec<Game>, team: &mut T) -> Result<Vec<Outcome>, T::Error> {
+    let spec = world.spec();
+    let dim = spec.obs_dim();
+    let mut envs = games.iter().map(|game| world.instantiate(game.context)).collect::<Result<Vec<_>, _>>()?;
+    let mut obs = vec![0.0; games.len() * dim];
+    for ((env, game), obs) in envs.iter_mut().zip(&mut games).zip(obs.chunks_exact_mut(dim)) {
+        env.reset(Start::Fixed, &mut game.rng, obs)?;
+    }
+    team.begin(&games, &obs)?;
+    let begun = |(game, obs): (&Game, &[f32])| {
+        let success = game.task.reward.reached(obs);
+        Outcome { success, reward: f32::from(u8::from(success)), steps: 0 }
+    };
+    let mut outcomes: Vec<Outcome> = games.iter().zip(obs.chunks_exact(dim)).map(begun).collect();
+    let mut running: Vec<usize> = (0..games.len()).filter(|&game| !outcomes[game].success).collect();
+    keep_rows(&mut obs, dim, |row| !outcomes[row].success);
+    let mut next = obs.clone();
+    let mut actions = spec.action.actions(games.len());
+    for _ in 0..spec.horizon {
+        if running.is_empty() {
+            break;
+        }
+        actions.clear();
+        team.act(&running, &obs, &mut games, &mut actions)?;
+        let mut over = vec![false; running.len()];
+        for (row, &number) in running.iter().enumerate() {
+            let next = &mut next[row * dim..(row + 1) * dim];
+            let step = envs[number].step(actions.get(row), next)?;
+            let outcome = &mut outcomes[number];
+            let reward = &games[number].task.reward;
+            outcome.steps += 1;
+            outcome.reward += reward.of(next);
+            outcome.success = reward.reached(next);
+            over[row] = outcome.success || step.terminated;
+        }
+        team.observe(&running, &obs, &actions, &next)?;
+        keep_rows(&mut next, dim, |row| !over[row]);
+        let mut flags = over.iter();
+        running.retain(|_| flags.next() == Some(&false));
+        obs.clone_from(&next);
+    }
+    Ok(outcomes)
+}
+
+/// Plays one game.
+pub fn rollout(world: &dyn Cmdp, game: Game, player: &mut dyn Player) -> Result<Outcome, WorldError> {
+    let mut team = Solo { player, action: world.spec().action.buffer() };
+    play(world, vec![game], &mut team).map(|outcomes| outcomes[0])
+}
+
+/// A team of one.
+struct Solo<'a> {
+    player: &'a mut dyn Player,
+    action: ActionBuf,
+}
+
+impl Team for Solo<'_> {
+    type Error = WorldError;
+
+    fn begin(&mut self, games: &[Game], obs: &[f32]) -> Result<(), WorldError> {
+        self.player.begin(&games[0].task, obs)
+    }
+
+    fn act(
+        &mut self,
+        _: &[usize],
+        obs: &[f32],
+        games: &mut [Game],
+        actions: &mut Actions,
+    ) -> Result<(), WorldError> {
+        self.player.act(obs, &mut games[0].rng, &mut self.action);
+        actions.push(self.action.as_action());
+        Ok(())
+    }
+
+    fn observe(
+        &mut self,
+        _: &[usize],
+        obs: &[f32],
+        actions: &Actions,
+        next: &[f32],
+    ) -> Result<(), WorldError> {
+        self.player.observe(obs, actions.get(0), next);
+        Ok(())
+    }
+}
+
+/// Keeps the rows of `values` for which `keep` says so.
+fn keep_rows(values: &mut Vec<f32>, width: usize, keep: impl Fn(usize) -> bool) {
+    let mut kept = 0;
+    for row in 0..values.len() / width {
+        if keep(row) {
+            values.copy_within(row * width..(row + 1) * width, kept * width);
+            kept += 1;
+        }
+    }
+    values.truncate(kept * width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{WorldConfig, make};
+    use crate::{Split, rng};
+
+    /// Players side by side, each with a game of its own.
+    struct Company(Vec<(RandomPlayer, ActionBuf)>);
+
+    impl Team for Company {
+        type Error = WorldError;
+
+        fn begin(&mut self, _: &[Game], _: &[f32]) -> Result<(), WorldError> {
+            Ok(())
+        }
+
+        fn act(
+            &mut self,
+            running: &[usize],
+            obs: &[f32],
+            games: &mut [Game],
+            actions: &mut Actions,
+        ) -> Result<(), WorldError> {
+            for (&number, obs) in running.iter().zip(obs.chunks_exact(2)) {
+                let (player, action) = &mut self.0[number];
+                player.act(obs, &mut games[number].rng, action);
+                actions.push(action.as_action());
+            }
+            Ok(())
+        }
+
+        fn observe(
+            &mut self,
+            running: &[usize],
+            obs: &[f32],
+            actions: &Actions,
+            next: &[f32],
+        ) -> Result<(), WorldError> {
+            assert_eq!([obs.len(), next.len()], [running.len() * 2; 2]);
+            assert_eq!(actions.len(), running.len());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn games_do_not_depend_on_their_company() {
+        for name in ["doors", "pointmass"] {
+            let world = make(name, &WorldConfig::default()).unwrap();
+            let contexts = world.contexts(Split::Test);
+            let games: Vec<Game> = (0..60)
+                .map(|number| {
+                    let context = contexts[number as usize % contexts.len()];
+                    // A goal near the start, so that games end at many different times.
+                    let start: Vec<f32> =
+                        serde_json::from_value(world.describe(context).unwrap()["start"].clone()).unwrap();
+                    let goal = vec![start[0] + 1.0, start[1] + 1.0];
+                    let task =
+                        Task { name: "near".into(), reward: crate::Reward::Goal { goal, tolerance: 0.5 } };
+                    Game { context, task, rng: rng::stream(7, "game", &[number]) }
+                })
+                .collect();
+            let player = RandomPlayer(world.spec().action.clone());
+            let mut company = Company(vec![(player.clone(), world.spec().action.buffer()); games.len()]);
+            let together = play(world.as_ref(), games.clone(), &mut company).unwrap();
+            let lengths: std::collections::BTreeSet<usize> = together.iter().map(|game| game.steps).collect();
+            assert!(lengths.len() > 5, "{lengths:?}");
+            for (game, outcome) in games.into_iter().zip(together) {
+                let alone = rollout(world.as_ref(), game, &mut player.clone()).unwrap();
+                assert_eq!(alone, outcome);
+                assert!(
+                    alone.success == (alone.reward == 1.0)
+                        && (alone.success || alone.steps == world.spec().horizon)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_reward_without_a_goal_is_collected_until_the_horizon() {
+        let world = make("four-rooms", &WorldConfig::default()).unwrap();
+        let context = world.contexts(Split::Train)[0];
+        let reward = crate::Reward::Function(std::sync::Arc::new(|_| 0.5));
+        let game =
+            Game { context, task: Task { name: "half".into(), reward }, rng: rng::stream(0, "game", &[]) };
+        let outcome = rollout(world.as_ref(), game, &mut RandomPlayer(world.spec().action.clone())).unwrap();
+        assert_eq!(outcome, Outcome { success: false, reward: 50.0, steps: 100 });
+    }
+}

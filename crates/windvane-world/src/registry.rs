@@ -1,0 +1,110 @@
+//! The worlds there are, by name.
+
+use crate::env::Cmdp;
+use crate::error::WorldError;
+use crate::grid::{GridWorld, doors, four_rooms};
+use crate::pointmass::Pointmass;
+
+/// Which contexts a world is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorldConfig {
+    /// Decides which contexts are drawn.
+    pub seed: u64,
+    /// Number of training contexts; the paper's by default.
+    pub train: Option<usize>,
+    /// Number of held-out contexts; the paper's by default.
+    pub test: Option<usize>,
+}
+
+/// One world of the registry.
+pub struct Entry {
+    /// Its name, as the command line spells it.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// What its contexts are called, and how many there are to draw from.
+    pub universe: &'static str,
+    /// The paper's number of training and held-out contexts.
+    pub paper_sizes: [usize; 2],
+    /// The paper's number of episodes in each of so many training contexts.
+    pub paper_episodes: fn(contexts: usize) -> usize,
+    build: Build,
+}
+
+/// Makes a world with so many training and held-out contexts.
+type Build = fn(&WorldConfig, [usize; 2]) -> Result<Box<dyn Cmdp>, WorldError>;
+
+/// Every world there is.
+pub const WORLDS: &[Entry] = &[
+    Entry {
+        name: "doors",
+        about: "9x9 grid, two inner walls with one door each",
+        universe: "49 layouts",
+        paper_sizes: [24, 25],
+        paper_episodes: |_| 500,
+        build: |config, sizes| Ok(Box::new(GridWorld::new(&doors::FAMILY, config, sizes)?)),
+    },
+    Entry {
+        name: "four-rooms",
+        about: "11x11 grid, four rooms, one door between each two that adjoin",
+        universe: "4,900 layouts",
+        paper_sizes: [30, 20],
+        paper_episodes: |_| 250,
+        build: |config, sizes| Ok(Box::new(GridWorld::new(&four_rooms::FAMILY, config, sizes)?)),
+    },
+    Entry {
+        name: "pointmass",
+        about: "a point that slides through a random 8x8 maze",
+        universe: "random maps",
+        paper_sizes: [30, 20],
+        // A million transitions, episodes of 250.
+        paper_episodes: |contexts| 4000_usize.div_ceil(contexts.max(1)),
+        build: |config, sizes| Ok(Box::new(Pointmass::new(config, sizes)?)),
+    },
+];
+
+/// Makes the world called `name`.
+pub fn make(name: &str, config: &WorldConfig) -> Result<Box<dyn Cmdp>, WorldError> {
+    let entry = WORLDS.iter().find(|entry| entry.name == name).ok_or_else(|| WorldError::Unknown {
+        kind: "environment",
+        name: name.to_owned(),
+        known: WORLDS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    })?;
+    let [train, test] = entry.paper_sizes;
+    (entry.build)(config, [config.train.unwrap_or(train), config.test.unwrap_or(test)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Split;
+
+    #[test]
+    fn the_contexts_of_a_seed_never_change() {
+        for (name, train, test) in [
+            ("doors", [22, 2, 12], [0, 20, 35]),
+            ("four-rooms", [2438, 4896, 850], [3175, 1995, 1251]),
+            (
+                "pointmass",
+                [49_348_031_683, 52_072_928_758, 37_175_143_386],
+                [56_888_446_923, 43_687_394_235, 68_376_280_951],
+            ),
+        ] {
+            let world = make(name, &WorldConfig::default()).unwrap();
+            let first =
+                |split| world.contexts(split)[..3].iter().map(|context| context.0).collect::<Vec<_>>();
+            assert_eq!((first(Split::Train), first(Split::Test)), (train.to_vec(), test.to_vec()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_name_makes_its_world_with_the_sizes_of_the_paper() {
+        for entry in WORLDS {
+            let world = make(entry.name, &WorldConfig::default()).unwrap();
+            let sizes = [Split::Train, Split::Test].map(|split| world.contexts(split).len());
+            assert_eq!((world.spec().name.as_str(), sizes), (entry.name, entry.paper_sizes));
+        }
+        let error = make("maze", &WorldConfig::default()).err().unwrap().to_string();
+        assert_eq!(error, "unknown environment \"maze\"; known: doors, four-rooms, pointmass");
+    }
+}

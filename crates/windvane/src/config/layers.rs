@@ -1,0 +1,189 @@
+//! Settings in layers: defaults, a preset, a file, single `key=value` pairs; each layer is checked when it is laid on,
+//! so that an error names where the setting came from.
+
+use crate::error::LearnError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+/// A configuration being put together. Its keys are those of `T`; there are no others.
+#[derive(Clone, Debug)]
+pub struct Layers<T> {
+    table: Table,
+    value: T,
+}
+
+impl<T: Serialize + DeserializeOwned> Layers<T> {
+    /// Starts from `base`, which must mention every key.
+    pub fn new(base: T) -> Result<Self, LearnError> {
+        let table = Table::try_from(&base)
+            .map_err(|e| LearnError::Config { origin: "defaults".into(), problem: e.to_string() })?;
+        Ok(Self { table, value: base })
+    }
+
+    /// Lays a TOML document on top; `origin` is its file name.
+    pub fn toml(self, origin: &str, text: &str) -> Result<Self, LearnError> {
+        let table = text.parse::<Table>().map_err(|e| error(origin, e.to_string().trim_end()))?;
+        self.lay(origin, table)
+    }
+
+    /// Lays one `section.key=value` on top. A value that is no TOML (a bare word) is taken as a string.
+    pub fn set(self, assignment: &str) -> Result<Self, LearnError> {
+        let origin = format!("--set {assignment}");
+        let (path, text) = assignment
+            .split_once('=')
+            .ok_or_else(|| error(&origin, "expected key=value, for instance agent.kappa=50"))?;
+        let value = format!("v = {}", text.trim())
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("v"))
+            .unwrap_or_else(|| Value::String(text.trim().into()));
+        let mut keys = path.trim().rsplit('.').map(str::trim);
+        let mut table = Table::new();
+        table.insert(keys.next().unwrap_or_default().to_owned(), value);
+        for key in keys {
+            table = Table::from_iter([(key.to_owned(), Value::Table(table))]);
+        }
+        self.lay(&origin, table)
+    }
+
+    /// The configuration as it stands.
+    pub fn value(self) -> T {
+        self.value
+    }
+
+    fn lay(mut self, origin: &str, layer: Table) -> Result<Self, LearnError> {
+        merge(&mut self.table, layer, "", origin)?;
+        self.value = self
+            .table
+            .clone()
+            .try_into()
+            .map_err(|e: toml::de::Error| error(origin, e.to_string().trim_end()))?;
+        Ok(self)
+    }
+}
+
+fn merge(base: &mut Table, layer: Table, path: &str, origin: &str) -> Result<(), LearnError> {
+    for (key, value) in layer {
+        let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let Some(slot) = base.get_mut(&key) else {
+            let known: Vec<&str> = base.keys().map(String::as_str).collect();
+            let hint = match closest(&key, &known) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            return Err(error(origin, &format!("unknown field \"{full}\"; {hint}")));
+        };
+        match (slot, value) {
+            (Value::Table(inner), Value::Table(layer)) => merge(inner, layer, &full, origin)?,
+            (slot, value) => {
+                // A whole number is a fine value for a real setting; nothing else changes its type.
+                let value = match (&*slot, value) {
+                    (Value::Float(_), Value::Integer(i)) => Value::Float(i as f64),
+                    (_, value) => value,
+                };
+                if slot.type_str() != value.type_str() {
+                    let problem = format!(
+                        "\"{full}\" is {} {value}; expected {}, for instance {slot}",
+                        value.type_str(),
+                        slot.type_str()
+                    );
+                    return Err(error(origin, &problem));
+                }
+                *slot = value;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn error(origin: &str, problem: &str) -> LearnError {
+    LearnError::Config { origin: origin.to_owned(), problem: problem.to_owned() }
+}
+
+/// The known name nearest to `name`, if it is near enough to be a slip.
+pub fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|k| (edit_distance(name, k), *k))
+        .filter(|(distance, k)| *distance <= 1 + k.len().min(name.len()) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, k)| k)
+}
+
+/// Levenshtein distance by the usual single row.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Plan {
+        seed: u64,
+        agent: Agent,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Agent {
+        kappa: f64,
+        forward: Forward,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Forward {
+        Paper,
+        Predictor,
+    }
+
+    fn base() -> Layers<Plan> {
+        Layers::new(Plan { seed: 0, agent: Agent { kappa: 50.0, forward: Forward::Predictor } }).unwrap()
+    }
+
+    fn message(result: Result<Layers<Plan>, LearnError>) -> String {
+        result.err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn later_layers_win() {
+        let plan = base().toml("a.toml", "seed = 3\n[agent]\nkappa = 10").unwrap();
+        let plan = plan.set("agent.kappa=20").unwrap().set("agent.forward=paper").unwrap().value();
+        assert_eq!(plan, Plan { seed: 3, agent: Agent { kappa: 20.0, forward: Forward::Paper } });
+    }
+
+    #[test]
+    fn unknown_field_names_its_origin_and_the_closest_known_one() {
+        let text = message(base().toml("my.toml", "[agent]\nkapa = 10"));
+        assert_eq!(text, "my.toml: unknown field \"agent.kapa\"; did you mean \"kappa\"?");
+        let text = message(base().set("agent.colour=3"));
+        assert!(
+            text.contains("known here: kappa, forward") || text.contains("known here: forward, kappa"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn wrong_type_and_wrong_choice_say_what_was_expected() {
+        let text = message(base().set("agent.kappa=wide"));
+        assert!(text.contains("\"agent.kappa\" is string \"wide\"; expected float"), "{text}");
+        let text = message(base().set("agent.forward=papr"));
+        assert!(text.contains("paper") && text.contains("predictor"), "{text}");
+        assert!(message(base().set("seed")).contains("expected key=value"));
+        assert!(message(base().toml("x.toml", "seed = = 3")).starts_with("x.toml: "));
+    }
+}

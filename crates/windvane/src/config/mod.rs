@@ -1,0 +1,6 @@
+//! Settings: where they come from and how they are checked.
+
+pub mod layers;
+mod plan;
+
+pub use plan::{AgentPlan, DataPlan, Plan, WorldPlan};

@@ -1,0 +1,146 @@
+//! The plan of a run: everything that decides its result, besides the method and the seed.
+
+use super::layers::Layers;
+use crate::error::LearnError;
+use crate::eval::EvalConfig;
+use crate::finite::belief::BeliefConfig;
+use crate::finite::fb::FbConfig;
+use serde::{Deserialize, Serialize};
+use windvane_world::Start;
+
+/// Everything that decides a run's result, besides the method and the seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The environment's name.
+    pub env: String,
+    /// Which contexts there are.
+    pub world: WorldPlan,
+    /// What is collected in them.
+    pub data: DataPlan,
+    /// The belief encoder and its training.
+    pub belief: BeliefConfig,
+    /// The forward-backward core and its training.
+    pub agent: AgentPlan,
+    /// How scores are taken.
+    pub eval: EvalConfig,
+}
+
+/// How many contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorldPlan {
+    /// To learn from.
+    pub train: usize,
+    /// Held out.
+    pub test: usize,
+}
+
+/// What is collected in each training context, by uniformly random actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataPlan {
+    /// Episodes in each.
+    pub episodes: usize,
+    /// Where they begin.
+    pub start: Start,
+}
+
+/// The forward-backward core.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentPlan {
+    /// The core's settings.
+    #[serde(flatten)]
+    pub fb: FbConfig,
+    /// Concentration of Rotation-FB's cones; paper: 50, Pointmass 100.
+    pub kappa: f64,
+    /// Contexts whose beliefs are computed once and drawn from during training.
+    pub beliefs: usize,
+}
+
+impl Default for AgentPlan {
+    fn default() -> Self {
+        Self { fb: FbConfig::default(), kappa: 50.0, beliefs: 4096 }
+    }
+}
+
+/// A preset that is part of the program.
+struct Preset {
+    env: &'static str,
+    name: &'static str,
+    text: &'static str,
+}
+
+/// The presets; the first of an environment is its default.
+const PRESETS: &[Preset] = &[
+    Preset { env: "doors", name: "standard", text: include_str!("../../../../configs/doors.toml") },
+    Preset { env: "doors", name: "quick", text: include_str!("../../../../configs/doors-quick.toml") },
+    Preset { env: "four-rooms", name: "standard", text: include_str!("../../../../configs/four-rooms.toml") },
+    Preset { env: "four-rooms", name: "many", text: include_str!("../../../../configs/four-rooms-many.toml") },
+];
+
+impl Plan {
+    /// The built-in plan `preset` for `env`, ready for more layers.
+    pub fn preset(env: &str, preset: &str) -> Result<Layers<Self>, LearnError> {
+        let of_env: Vec<&Preset> = PRESETS.iter().filter(|p| p.env == env).collect();
+        let list = |items: Vec<&str>| items.join(", ");
+        if of_env.is_empty() {
+            let mut known: Vec<&str> = PRESETS.iter().map(|p| p.env).collect();
+            known.dedup();
+            let problem = format!("no plan for environment \"{env}\"; known: {}", list(known));
+            return Err(LearnError::Config { origin: "--env".into(), problem });
+        }
+        let Some(found) = of_env.iter().find(|p| p.name == preset) else {
+            let known = list(of_env.iter().map(|p| p.name).collect());
+            let problem = format!("no preset \"{preset}\" for {env}; known: {known}");
+            return Err(LearnError::Config { origin: "--preset".into(), problem });
+        };
+        let base = Self {
+            env: env.to_owned(),
+            world: WorldPlan { train: 30, test: 20 },
+            data: DataPlan { episodes: 250, start: Start::Random },
+            belief: BeliefConfig::default(),
+            agent: AgentPlan::default(),
+            eval: EvalConfig::default(),
+        };
+        Layers::new(base)?.toml(&format!("preset {env}/{preset}"), found.text)
+    }
+
+    /// Settings that contradict each other or mean nothing.
+    pub fn check(self) -> Result<Self, LearnError> {
+        let Self { world, data, belief, agent, eval, .. } = &self;
+        let positive = [
+            ("world.train", world.train as u64),
+            ("data.episodes", data.episodes as u64),
+            ("belief.steps", belief.steps),
+            ("belief.batch", belief.batch as u64),
+            ("agent.steps", agent.fb.steps),
+            ("agent.groups", agent.fb.groups as u64),
+            ("agent.ensemble", agent.fb.ensemble as u64),
+            ("agent.target_sweeps", agent.fb.target_sweeps as u64),
+            ("agent.beliefs", agent.beliefs as u64),
+            ("eval.rounds", eval.rounds),
+        ];
+        let bad = |problem: String| Err(LearnError::Config { origin: "plan".into(), problem });
+        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return bad(format!("\"{name}\" is 0; expected at least 1"));
+        }
+        let shares = [
+            ("agent.gamma", f64::from(agent.fb.gamma)),
+            ("agent.tau", f64::from(agent.fb.tau)),
+            ("agent.random_tasks", agent.fb.random_tasks),
+            ("belief.context.single", belief.context.single),
+            ("belief.context.mix", belief.context.mix),
+        ];
+        if let Some((name, value)) = shares.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
+            return bad(format!("\"{name}\" is {value}; expected between 0 and 1"));
+        }
+        if agent.fb.gamma >= 1.0 {
+            return bad("\"agent.gamma\" is 1; expected less, or values never settle".into());
+        }
+        if !agent.kappa.is_finite() || agent.kappa < 0.0 {
+            return bad(format!("\"agent.kappa\" is {}; expected a number of at least 0", agent.kappa));
+        }
+        Ok(self)
+    }
+}

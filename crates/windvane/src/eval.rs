@@ -1,0 +1,155 @@
+//! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
+
+use crate::error::LearnError;
+use crate::finite::agent::FiniteAgent;
+use crate::finite::play::FiniteTeam;
+use serde::{Deserialize, Serialize};
+use windvane_world::protocol::{Game, Outcome, play, rollout};
+use windvane_world::rng::stream;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{Cmdp, ContextId, Split, Start, Task};
+
+/// How the belief is used while acting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BeliefMode {
+    /// Frozen after the context, as in the paper.
+    Frozen,
+    /// Refreshed by every transition met while acting.
+    Online,
+}
+
+/// What to evaluate, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvalConfig {
+    /// Steps of the random trajectory that forms the belief; paper: 100.
+    pub context_steps: usize,
+    /// Where that trajectory begins.
+    pub context_start: Start,
+    /// Games of each context and task, each after another random trajectory.
+    pub rounds: u64,
+    /// Bellman sweeps through the predictor before acting, from what U says; 0 acts on U alone.
+    pub lookahead: usize,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { context_steps: 100, context_start: Start::Fixed, rounds: 4, lookahead: 16 }
+    }
+}
+
+/// One game's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScoreRow {
+    /// Contexts seen in training, or not.
+    pub split: Split,
+    /// The context.
+    pub context: u64,
+    /// The task's name.
+    pub task: String,
+    /// Which of the games with this context and task.
+    pub round: u64,
+    /// Whether the goal was reached within the horizon.
+    pub success: bool,
+    /// The sum of rewards.
+    #[serde(rename = "return")]
+    pub reward: f32,
+    /// Steps taken.
+    pub steps: usize,
+    /// Steps that a player who knows the map takes; nothing where none is known.
+    pub optimal_steps: Option<usize>,
+    /// Length of the random trajectory seen before.
+    pub context_steps: usize,
+    /// Where it began.
+    pub context_start: Start,
+    /// Whether the belief went on learning.
+    pub belief: BeliefMode,
+    /// Sweeps of lookahead.
+    pub lookahead: usize,
+}
+
+/// Lets `agent` play every task in every context of a split; rows in order of context, task and round.
+///
+/// The random trajectories depend on `seed`, context and round only, so all methods see the same ones.
+pub fn evaluate(
+    world: &dyn Cmdp,
+    agent: &FiniteAgent,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+    seed: u64,
+) -> Result<Vec<ScoreRow>, LearnError> {
+    let mut games = Vec::new();
+    let mut rows = Vec::new();
+    let mut contexts = Vec::new();
+    for &context in world.contexts(split) {
+        for round in 0..config.rounds {
+            contexts.push(explore(world, context, config, seed, round)?);
+        }
+        for task in world.tasks(context)? {
+            let optimal_steps = optimal_steps(world, context, &task)?;
+            for round in 0..config.rounds {
+                let which = contexts.len() - (config.rounds - round) as usize;
+                rows.push((which, row(context, &task, round, optimal_steps, split, belief, config)));
+                let rng = stream(seed, "game", &[context.0, round]);
+                games.push(Game { context, task: task.clone(), rng });
+            }
+        }
+    }
+    let seen = rows.iter().map(|(which, _)| &contexts[*which]);
+    let mut team = FiniteTeam::new(agent, seen, config.lookahead, belief == BeliefMode::Online);
+    let outcomes = play(world, games, &mut team)?;
+    let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {
+        success: outcome.success,
+        reward: outcome.reward,
+        steps: outcome.steps,
+        ..row
+    };
+    Ok(rows.into_iter().zip(outcomes).map(finish).collect())
+}
+
+/// The share of games that reached their goal.
+pub fn success(rows: &[ScoreRow]) -> f64 {
+    rows.iter().filter(|row| row.success).count() as f64 / rows.len().max(1) as f64
+}
+
+/// The reward-free random trajectory of one context and round.
+pub(crate) fn explore(world: &dyn Cmdp, context: ContextId, config: &EvalConfig, seed: u64, round: u64) -> Result<Trajectory, LearnError> {
+    let mut rng = stream(seed, "context", &[context.0, round]);
+    let spec = world.spec();
+    let mut env = world.instantiate(context)?;
+    let uniform = |_: &[f32], rng: &mut _, action: &mut _| spec.action.sample(rng, action);
+    Ok(Trajectory::explore(&mut *env, spec, config.context_start, config.context_steps, &mut rng, uniform)?)
+}
+
+fn optimal_steps(world: &dyn Cmdp, context: ContextId, task: &Task) -> Result<Option<usize>, LearnError> {
+    let Some(mut oracle) = world.oracle(context)? else { return Ok(None) };
+    let game = Game { context, task: task.clone(), rng: stream(0, "oracle", &[context.0]) };
+    let outcome = rollout(world, game, &mut *oracle)?;
+    Ok(outcome.success.then_some(outcome.steps))
+}
+
+fn row(
+    context: ContextId,
+    task: &Task,
+    round: u64,
+    optimal_steps: Option<usize>,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+) -> ScoreRow {
+    ScoreRow {
+        split,
+        context: context.0,
+        task: task.name.clone(),
+        round,
+        success: false,
+        reward: 0.0,
+        steps: 0,
+        optimal_steps,
+        context_steps: config.context_steps,
+        context_start: config.context_start,
+        belief,
+        lookahead: config.lookahead,
+    }
+}

@@ -1,0 +1,273 @@
+//! What a data set of a finite world says, state by state: which states occur, what can follow what, and how often.
+//!
+//! Nothing here knows about walls or grids. The *outcomes* of a state and an action are the next states that any episode
+//! ever saw there; a *token* is one of them, and stands for "this action, here, led there".
+
+use crate::error::LearnError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use windvane_world::episodes::{ActionSlice, Episodes};
+use windvane_world::{Action, ActionSpace, EnvSpec};
+
+/// Marks a state of the listing that no episode visited.
+const NEVER: u32 = u32::MAX;
+
+/// A finite world as its data shows it.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    spec: EnvSpec,
+    /// From the environment's number of a state to ours, which counts visited states only.
+    index: Vec<u32>,
+    /// And back.
+    listed: Vec<u32>,
+    actions: usize,
+    /// Most outcomes any state and action has.
+    width: usize,
+    /// `[states * actions * width]`: the outcomes of each pair in order of state, the rest filled with the first.
+    successors: Vec<u32>,
+    /// `[states * actions]`: how many of them are real; none for a pair that was never tried.
+    outcomes: Vec<u8>,
+    /// `[states]`: how often each state was visited, as a share of all visits.
+    rho: Vec<f32>,
+    /// All transitions as tokens, episode after episode.
+    tokens: Vec<u32>,
+    episodes: Vec<Range<usize>>,
+    groups: Vec<Group>,
+}
+
+/// Episodes that share the same unknown dynamics.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// Their numbers.
+    pub episodes: Vec<usize>,
+    /// Every token they hold, in order, with the number of times.
+    pub counts: Vec<(u32, u32)>,
+}
+
+impl Survey {
+    /// Reads a whole data set once. An error if its states cannot be listed or its actions are continuous.
+    pub fn of(data: &Episodes) -> Result<Self, LearnError> {
+        let spec = data.spec().clone();
+        let (Some(listed), ActionSpace::Discrete { names }) = (spec.states(), &spec.action) else {
+            let problem = "its states cannot be listed, or its actions are continuous".to_owned();
+            return Err(LearnError::Run { path: data.path().to_owned(), problem });
+        };
+        let actions = names.len();
+        let walks = (0..data.episodes()).map(|e| walk(data, &spec, e)).collect::<Result<Vec<_>, _>>()?;
+
+        let mut visits = vec![0_u64; listed];
+        let mut seen = vec![BTreeSet::new(); listed * actions];
+        for (states, moves) in &walks {
+            states.iter().for_each(|&s| visits[s as usize] += 1);
+            for (step, &a) in moves.iter().enumerate() {
+                seen[states[step] as usize * actions + a as usize].insert(states[step + 1]);
+            }
+        }
+        let visited: Vec<u32> = (0..listed as u32).filter(|&s| visits[s as usize] > 0).collect();
+        let mut index = vec![NEVER; listed];
+        visited.iter().enumerate().for_each(|(i, &s)| index[s as usize] = i as u32);
+        let total: u64 = visits.iter().sum();
+        let rho = visited.iter().map(|&s| (visits[s as usize] as f64 / total as f64) as f32).collect();
+
+        let width = seen.iter().map(BTreeSet::len).max().unwrap_or(1).max(1);
+        let mut successors = Vec::with_capacity(visited.len() * actions * width);
+        let mut outcomes = Vec::with_capacity(visited.len() * actions);
+        for (i, &s) in visited.iter().enumerate() {
+            for a in 0..actions {
+                let next = &seen[s as usize * actions + a];
+                // What was never tried is taken to change nothing.
+                let first = next.first().map_or(i as u32, |&n| index[n as usize]);
+                let row = next.iter().map(|&n| index[n as usize]);
+                successors.extend(row.chain(std::iter::repeat(first)).take(width));
+                outcomes.push(next.len() as u8);
+            }
+        }
+        let mut survey = Self {
+            spec,
+            index,
+            listed: visited,
+            actions,
+            width,
+            successors,
+            outcomes,
+            rho,
+            tokens: Vec::new(),
+            episodes: Vec::new(),
+            groups: vec![Group::default(); data.groups()],
+        };
+        for (e, (states, moves)) in walks.iter().enumerate() {
+            let start = survey.tokens.len();
+            for (step, &a) in moves.iter().enumerate() {
+                let [s, next] = [states[step], states[step + 1]].map(|s| survey.index[s as usize]);
+                survey.tokens.extend(survey.token(s as usize, a as usize, next as usize));
+            }
+            survey.episodes.push(start..survey.tokens.len());
+            survey.groups[data.group(e)].episodes.push(e);
+        }
+        for group in &mut survey.groups {
+            let mut counts = BTreeMap::new();
+            for &e in &group.episodes {
+                for &token in &survey.tokens[survey.episodes[e].clone()] {
+                    *counts.entry(token).or_insert(0) += 1;
+                }
+            }
+            group.counts = counts.into_iter().collect();
+        }
+        Ok(survey)
+    }
+
+    /// The token of a transition between visited states; nothing if no episode ever saw that outcome.
+    pub fn token(&self, state: usize, action: usize, next: usize) -> Option<u32> {
+        let pair = state * self.actions + action;
+        let row = &self.successors[pair * self.width..][..usize::from(self.outcomes[pair])];
+        row.iter().position(|&s| s as usize == next).map(|k| (pair * self.width + k) as u32)
+    }
+
+    /// The token of a transition as observed.
+    pub fn token_of(&self, obs: &[f32], action: Action<'_>, next: &[f32]) -> Option<u32> {
+        let Action::Discrete(a) = action else { return None };
+        self.token(self.state(obs)?, a as usize, self.state(next)?)
+    }
+
+    /// The number of the state seen as `obs`; nothing if no episode visited it.
+    pub fn state(&self, obs: &[f32]) -> Option<usize> {
+        let index = self.index[self.spec.state_of(obs)?];
+        (index != NEVER).then_some(index as usize)
+    }
+
+    /// The visited state nearest to `obs`, for the rare step onto a cell that the data never entered.
+    pub fn nearest(&self, obs: &[f32]) -> usize {
+        let mut place = vec![0.0; self.spec.obs_dim()];
+        let mut distance = |s: usize| {
+            self.write_state(s, &mut place);
+            place.iter().zip(obs).map(|(a, b)| (a - b).abs()).sum::<f32>()
+        };
+        let near = |s: &usize, t: &usize| distance(*s).total_cmp(&distance(*t));
+        self.state(obs).or_else(|| (0..self.states()).min_by(near)).unwrap_or(0)
+    }
+
+    /// Writes the observation of a visited state.
+    pub fn write_state(&self, state: usize, obs: &mut [f32]) {
+        self.spec.write_state(self.listed[state] as usize, obs);
+    }
+
+    /// The visible side of the environment.
+    pub fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    /// Number of visited states.
+    pub fn states(&self) -> usize {
+        self.listed.len()
+    }
+
+    /// Number of actions.
+    pub fn actions(&self) -> usize {
+        self.actions
+    }
+
+    /// Number of pairs of state and action.
+    pub fn pairs(&self) -> usize {
+        self.states() * self.actions
+    }
+
+    /// Most outcomes of a pair.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of tokens, places for outcomes that do not exist included: `pairs * width`.
+    pub fn vocabulary(&self) -> usize {
+        self.successors.len()
+    }
+
+    /// The state each token leads to.
+    pub fn successors(&self) -> &[u32] {
+        &self.successors
+    }
+
+    /// How many outcomes a pair has.
+    pub fn outcomes(&self, pair: usize) -> usize {
+        usize::from(self.outcomes[pair])
+    }
+
+    /// The share of visits of each state.
+    pub fn rho(&self) -> &[f32] {
+        &self.rho
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The transitions of an episode as tokens.
+    pub fn episode(&self, number: usize) -> &[u32] {
+        &self.tokens[self.episodes[number].clone()]
+    }
+
+    /// Writes what a set of tokens (`bag [vocabulary]`, marked by 1) says of each state, `[states * 2]`: 1 if it was entered
+    /// (or left), and 1 if it was refused, that is, could have been entered by a move that led elsewhere.
+    pub fn write_evidence(&self, bag: &[f32], evidence: &mut [f32]) {
+        evidence.fill(0.0);
+        for token in (0..bag.len()).filter(|&token| bag[token] > 0.0) {
+            self.add_evidence(token, evidence);
+        }
+    }
+
+    /// Adds what one more token says.
+    pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
+        let pair = token / self.width;
+        let from = pair / self.actions;
+        let outcomes = &self.successors[pair * self.width..][..usize::from(self.outcomes[pair])];
+        let entered = self.successors[token] as usize;
+        evidence[from * 2] = 1.0;
+        evidence[entered * 2] = 1.0;
+        for &other in outcomes.iter().filter(|&&s| s as usize != from && s as usize != entered) {
+            evidence[other as usize * 2 + 1] = 1.0;
+        }
+    }
+
+    /// Writes the dynamics that `counts` of tokens show: the share of each outcome, `[vocabulary]`, and zeros for pairs
+    /// without counts.
+    pub fn write_shares(&self, counts: &[(u32, u32)], shares: &mut [f32]) {
+        shares.fill(0.0);
+        for same_pair in counts.chunk_by(|x, y| x.0 as usize / self.width == y.0 as usize / self.width) {
+            let total: u32 = same_pair.iter().map(|&(_, n)| n).sum();
+            same_pair.iter().for_each(|&(token, n)| shares[token as usize] = n as f32 / total as f32);
+        }
+    }
+
+    /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.
+    pub fn average(&self) -> Vec<f32> {
+        let (mut sums, mut shares) = (vec![0.0; self.vocabulary()], vec![0.0; self.vocabulary()]);
+        for group in &self.groups {
+            self.write_shares(&group.counts, &mut shares);
+            sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
+        }
+        for row in sums.chunks_exact_mut(self.width) {
+            let total: f32 = row.iter().sum();
+            if total > 0.0 {
+                row.iter_mut().for_each(|x| *x /= total);
+            } else {
+                row[0] = 1.0;
+            }
+        }
+        sums
+    }
+}
+
+/// One episode as numbers of states (in the environment's listing) and actions.
+fn walk(data: &Episodes, spec: &EnvSpec, episode: usize) -> Result<(Vec<u32>, Vec<u32>), LearnError> {
+    let bad = |problem: String| LearnError::Run { path: data.path().to_owned(), problem };
+    let states = data.observations(episode).chunks_exact(spec.obs_dim()).enumerate();
+    let states = states.map(|(row, obs)| {
+        spec.state_of(obs)
+            .map(|s| s as u32)
+            .ok_or_else(|| bad(format!("observations: episode {episode}, row {row}: {obs:?} is none of the listed states")))
+    });
+    let ActionSlice::Discrete(moves) = data.actions(episode) else {
+        return Err(bad(format!("actions: episode {episode}: expected moves")));
+    };
+    Ok((states.collect::<Result<_, _>>()?, moves.to_vec()))
+}

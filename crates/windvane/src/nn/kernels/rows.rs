@@ -1,0 +1,177 @@
+//! Loops over elements and rows, compiled once for each instruction set.
+//!
+//! Sums along a row run in 16 lanes whatever the machine's registers hold, and the lanes are folded in a fixed order: the
+//! same bits everywhere.
+#![allow(unsafe_code, clippy::inline_always)]
+
+use super::math;
+use super::simd::per_level;
+use crate::nn::Act;
+use crate::nn::ops::adam::AdamStep;
+
+/// Lanes of a sum.
+pub(super) const LANES: usize = 16;
+/// Variance floor of layer normalisation, as in `PyTorch`.
+pub(crate) const LAYER_NORM_EPSILON: f32 = 1e-5;
+
+/// Adds up the lanes, halves upon halves.
+#[inline(always)]
+pub(super) fn fold(mut lanes: [f32; LANES]) -> f32 {
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            lanes[i] += lanes[i + half];
+        }
+    }
+    lanes[0]
+}
+
+/// `sum f(x, y)` in lanes.
+#[inline(always)]
+fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in x.iter().zip(y) {
+        for i in 0..LANES {
+            lanes[i] = f(x[i], y[i], lanes[i]);
+        }
+    }
+    for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
+        *lane = f(x, y, *lane);
+    }
+    fold(lanes)
+}
+
+#[inline(always)]
+fn dot_product(x: &[f32], y: &[f32]) -> f32 {
+    sum2(x, y, f32::mul_add)
+}
+
+per_level! {
+    /// `y = act(y)`.
+    pub(crate) fn activate(act: Act, y: &mut [f32]) {
+        match act {
+            Act::None => {}
+            Act::Relu => y.iter_mut().for_each(|y| *y = y.max(0.0)),
+            Act::Gelu => y.iter_mut().for_each(|y| *y = math::gelu(*y)),
+            Act::Tanh => y.iter_mut().for_each(|y| *y = math::tanh(*y)),
+        }
+    }
+
+    /// `y = gelu(y)`, with its slope.
+    pub(crate) fn gelu_with_slope(y: &mut [f32], slope: &mut [f32]) {
+        for (y, slope) in y.iter_mut().zip(slope) {
+            (*y, *slope) = math::gelu_slope(*y);
+        }
+    }
+
+    /// Turns the gradient of an activation's output into that of its input. `kept` is the slope for GELU and the output for
+    /// the others.
+    pub(crate) fn activate_backward(act: Act, grad: &mut [f32], kept: &[f32]) {
+        match act {
+            Act::None => {}
+            Act::Relu => grad.iter_mut().zip(kept).for_each(|(g, &y)| *g = if y > 0.0 { *g } else { 0.0 }),
+            Act::Gelu => grad.iter_mut().zip(kept).for_each(|(g, &slope)| *g *= slope),
+            Act::Tanh => grad.iter_mut().zip(kept).for_each(|(g, &y)| *g *= y.mul_add(-y, 1.0)),
+        }
+    }
+
+    /// Adds every row of `x` to `sums`, in order.
+    pub(crate) fn add_rows(x: &[f32], sums: &mut [f32]) {
+        for row in x.chunks_exact(sums.len()) {
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+    }
+
+    /// `y += x`.
+    pub(crate) fn add(y: &mut [f32], x: &[f32]) {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
+    }
+
+    /// The dot product.
+    pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
+        dot_product(x, y)
+    }
+
+    /// The sum of squares, each run of 4096 elements in single precision and the runs in double.
+    pub(crate) fn square_sum(x: &[f32]) -> f64 {
+        x.chunks(4096).map(|x| f64::from(dot_product(x, x))).sum()
+    }
+
+    /// Layer normalisation of rows as wide as `gain`, without its activation: `y = (x - mean) / deviation * gain + shift`.
+    /// `stats` gets each row's mean and one over its deviation.
+    pub(crate) fn layer_norm(x: &[f32], gain: &[f32], shift: &[f32], y: &mut [f32], stats: &mut [[f32; 2]]) {
+        let n = gain.len();
+        for ((x, y), stats) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(stats) {
+            let mean = sum2(x, x, |x, _, sum| sum + x) / n as f32;
+            let variance = sum2(x, x, |x, _, sum| (x - mean).mul_add(x - mean, sum)) / n as f32;
+            let scale = 1.0 / (variance + LAYER_NORM_EPSILON).sqrt();
+            for (((y, &x), &gain), &shift) in y.iter_mut().zip(x).zip(gain).zip(shift) {
+                *y = ((x - mean) * scale).mul_add(gain, shift);
+            }
+            *stats = [mean, scale];
+        }
+    }
+
+    /// The way back through [`layer_norm`]: turns `grad` from the output's into the input's and adds to the gradients of
+    /// gain and shift.
+    pub(crate) fn layer_norm_backward(
+        x: &[f32],
+        gain: &[f32],
+        stats: &[[f32; 2]],
+        grad: &mut [f32],
+        gain_grad: &mut [f32],
+        shift_grad: &mut [f32],
+    ) {
+        let n = gain.len();
+        for ((x, grad), &[mean, scale]) in x.chunks_exact(n).zip(grad.chunks_exact_mut(n)).zip(stats) {
+            for (((&x, &g), gain_grad), shift_grad) in x.iter().zip(&*grad).zip(&mut *gain_grad).zip(&mut *shift_grad) {
+                *gain_grad = ((x - mean) * scale).mul_add(g, *gain_grad);
+                *shift_grad += g;
+            }
+            for (grad, &gain) in grad.iter_mut().zip(gain) {
+                *grad *= gain;
+            }
+            let along = sum2(x, grad, |x, g, sum| ((x - mean) * scale).mul_add(g, sum)) / n as f32;
+            let common = sum2(grad, grad, |g, _, sum| sum + g) / n as f32;
+            for (grad, &x) in grad.iter_mut().zip(x) {
+                let normal = (x - mean) * scale;
+                *grad = (normal.mul_add(-along, *grad - common)) * scale;
+            }
+        }
+    }
+
+    /// Adam on one run of elements.
+    pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: AdamStep) {
+        let (new1, new2) = (1.0 - step.beta1, 1.0 - step.beta2);
+        for (((value, mean), square), &grad) in value.iter_mut().zip(mean).zip(square).zip(grad) {
+            let grad = grad * step.shrink;
+            *mean = mean.mul_add(step.beta1, grad * new1);
+            *square = square.mul_add(step.beta2, grad * grad * new2);
+            let divisor = square.sqrt().mul_add(step.root, step.epsilon);
+            *value = value.mul_add(step.keep, -(*mean / divisor * step.rate));
+        }
+    }
+
+    /// Moves `target` a share of the way to `value`.
+    pub(crate) fn follow(target: &mut [f32], value: &[f32], tau: f32) {
+        target.iter_mut().zip(value).for_each(|(target, &value)| *target = (value - *target).mul_add(tau, *target));
+    }
+
+    /// Scales rows of `n` elements to length `radius`; `norms` gets the lengths they had, but at least `smallest`.
+    pub(crate) fn sphere(x: &[f32], n: usize, radius: f32, smallest: f32, y: &mut [f32], norms: &mut [f32]) {
+        for ((x, y), norm) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(norms) {
+            *norm = dot_product(x, x).sqrt().max(smallest);
+            let scale = radius / *norm;
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x * scale);
+        }
+    }
+
+    /// The way back through [`sphere`]: only what is across `y` counts, unless the row was too short to be scaled.
+    pub(crate) fn sphere_backward(y: &[f32], n: usize, radius: f32, smallest: f32, norms: &[f32], grad: &mut [f32]) {
+        for ((y, grad), &norm) in y.chunks_exact(n).zip(grad.chunks_exact_mut(n)).zip(norms) {
+            let along = if norm > smallest { dot_product(y, grad) / (radius * radius) } else { 0.0 };
+            let scale = radius / norm;
+            grad.iter_mut().zip(y).for_each(|(g, &y)| *g = y.mul_add(-along, *g) * scale);
+        }
+    }
+}

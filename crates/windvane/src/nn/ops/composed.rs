@@ -1,0 +1,134 @@
+//! Every operation written in plain tensor calls: what runs on devices without kernels of our own, what Burn's autodiff
+//! differentiates there, and what the fast kernels are tested against.
+
+use super::{Act, Items};
+use burn::tensor::{Int, Tensor, TensorData, activation};
+
+/// Variance floor of layer normalisation, as in PyTorch.
+pub(super) const LAYER_NORM_EPSILON: f64 = 1e-5;
+
+pub(super) fn act(x: Tensor<2>, act: Act) -> Tensor<2> {
+    match act {
+        Act::None => x,
+        Act::Relu => activation::relu(x),
+        Act::Gelu => activation::gelu(x),
+        Act::Tanh => x.tanh(),
+    }
+}
+
+pub(super) fn linear(x: Tensor<2>, w: Tensor<2>, b: Tensor<2>, f: Act) -> Tensor<2> {
+    act(x.matmul(w) + b, f)
+}
+
+pub(super) fn cat_linear(x: [Tensor<2>; 2], w: [Tensor<2>; 2], b: Tensor<2>, f: Act) -> Tensor<2> {
+    let ([x1, x2], [w1, w2]) = (x, w);
+    act(x1.matmul(w1) + x2.matmul(w2) + b, f)
+}
+
+pub(super) fn grouped_linear(x: [Tensor<2>; 2], w: [Tensor<2>; 2], b: Tensor<2>, items: Items, f: Act) -> Tensor<2> {
+    let ([x, group], [wx, wc]) = (x, w);
+    let ([groups, _], [_, out]) = (group.dims(), wx.dims());
+    let rows = match items {
+        Items::Shared => 1,
+        Items::PerGroup => groups,
+    };
+    let own = x.matmul(wx); // [items or groups * items, out]
+    let count = own.dims()[0] / rows.max(1);
+    let common = (group.matmul(wc) + b).reshape([groups, 1, out]);
+    let sum = own.reshape([rows, count, out]) + common; // [groups, items, out]
+    act(sum.reshape([groups * count, out]), f)
+}
+
+pub(super) fn layer_norm(x: Tensor<2>, gain: Tensor<2>, shift: Tensor<2>, f: Act) -> Tensor<2> {
+    let centred = x.clone() - x.mean_dim(1);
+    let variance = centred.clone().powi_scalar(2).mean_dim(1);
+    act(centred / (variance + LAYER_NORM_EPSILON).sqrt() * gain + shift, f)
+}
+
+pub(super) fn select_heads(x: Tensor<2>, w: Tensor<2>, b: Tensor<2>, heads: usize, choice: Tensor<1, Int>) -> Tensor<2> {
+    let ([rows, _], [_, out]) = (x.dims(), w.dims());
+    let width = out / heads;
+    let all = (x.matmul(w) + b).reshape([rows, heads, width]);
+    let index = choice.reshape([rows, 1, 1]).expand([rows, 1, width]);
+    all.gather(1, index).reshape([rows, width])
+}
+
+pub(super) fn sphere(x: Tensor<2>, radius: f64) -> Tensor<2> {
+    let norm = x.clone().powi_scalar(2).sum_dim(1).sqrt().clamp_min(super::SMALLEST_NORM);
+    x / norm * radius
+}
+
+pub(super) fn set_attention(qkv: Tensor<2>, heads: usize, lengths: &[usize]) -> Tensor<2> {
+    let ([rows, triple], sets) = (qkv.dims(), lengths.len());
+    let (tokens, width) = (rows / sets.max(1), triple / 3);
+    let depth = width / heads;
+    let part = |i: usize| {
+        let part = qkv.clone().slice([0..rows, i * width..(i + 1) * width]);
+        part.reshape([sets, tokens, heads, depth]).swap_dims(1, 2) // [sets, heads, tokens, depth]
+    };
+    let padding = padding(lengths, tokens, &qkv); // [sets, tokens]
+    let scores = part(0).matmul(part(1).swap_dims(2, 3)) / (depth as f64).sqrt(); // [sets, heads, tokens, tokens]
+    let scores = scores + padding.clone().reshape([sets, 1, 1, tokens]) * -1e30;
+    let mixed = activation::softmax(scores, 3).matmul(part(2)); // [sets, heads, tokens, depth]
+    mixed.swap_dims(1, 2).reshape([rows, width]) * (padding.neg() + 1.0).reshape([rows, 1])
+}
+
+pub(super) fn set_mean(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
+    let ([rows, width], sets) = (x.dims(), lengths.len());
+    let tokens = rows / sets.max(1);
+    let share: Vec<f32> = lengths.iter().map(|&n| 1.0 / n.max(1) as f32).collect();
+    let share = Tensor::<3>::from_data(TensorData::new(share, [sets, 1, 1]), (&x.device(), x.dtype()));
+    let seen = padding(lengths, tokens, &x).reshape([sets, tokens, 1]).neg() + 1.0;
+    (x.reshape([sets, tokens, width]) * seen * share).sum_dim(1).reshape([sets, width])
+}
+
+/// 1 where a token is padding and 0 where it is not, as [sets, tokens].
+fn padding(lengths: &[usize], tokens: usize, like: &Tensor<2>) -> Tensor<2> {
+    let flags = lengths.iter().flat_map(|&n| (0..tokens).map(move |t| f32::from(u8::from(t >= n)))).collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(flags, [lengths.len(), tokens]), (&like.device(), like.dtype()))
+}
+
+pub(super) fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f64) -> Tensor<1> {
+    let n = f.dims()[0] as f64;
+    let diagonal = (f.clone() * b.clone()).sum() / n;
+    let gap = f.clone().matmul(b.clone().transpose()) - target.clone() * discount; // [n, n]
+    let own = (f * b).sum_dim(1) - diagonal_of(target) * discount; // [n, 1]
+    let off = gap.powi_scalar(2).sum() - own.powi_scalar(2).sum();
+    off / (n * (n - 1.0)).max(1.0) * 0.5 - diagonal
+}
+
+pub(super) fn finite_pair_loss(
+    f: Tensor<2>,
+    b: Tensor<2>,
+    target: Tensor<2>,
+    next: Tensor<1, Int>,
+    rho: Tensor<2>,
+    discount: f64,
+) -> Tensor<1> {
+    let n = f.dims()[0];
+    let m = f.matmul(b.transpose()); // [n, states]
+    let reached = m.clone().gather(1, next.reshape([n, 1])).sum();
+    let gap = m - target * discount;
+    ((gap.powi_scalar(2) * rho).sum() * 0.5 - reached) / n as f64
+}
+
+pub(super) fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
+    let n = b.dims()[0] as f64;
+    let gram = b.clone().matmul(b.clone().transpose()); // [n, n]
+    let own = b.powi_scalar(2).sum_dim(1); // [n, 1]
+    let off = gram.powi_scalar(2).sum() - own.clone().powi_scalar(2).sum();
+    off / (n * (n - 1.0)).max(1.0) * 0.5 - own.sum() / n
+}
+
+pub(super) fn finite_ortho_loss(b: Tensor<2>, rho: Tensor<2>) -> Tensor<1> {
+    let root = rho.clone().sqrt().transpose(); // [states, 1]
+    let scaled = b * root; // rows weigh sqrt(rho)
+    let gram = scaled.clone().transpose().matmul(scaled.clone()); // [d, d]
+    gram.powi_scalar(2).sum() * 0.5 - scaled.powi_scalar(2).sum()
+}
+
+fn diagonal_of(m: Tensor<2>) -> Tensor<2> {
+    let [n, _] = m.dims();
+    let index = Tensor::<1, Int>::arange(0..n as i64, &m.device()).reshape([n, 1]);
+    m.gather(1, index)
+}

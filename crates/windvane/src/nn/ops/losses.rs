@@ -1,0 +1,170 @@
+//! The losses: value and gradient of the pair matrix in one pass.
+
+use super::affine::{left_grad, product};
+use super::fused::{Fused, dims, number, rows, scalar, tensor, values};
+use crate::nn::kernels::gemm::{Mat, MatMut, Start, gemm};
+use crate::nn::kernels::par::{self, BLOCK};
+use crate::nn::kernels::pool::Buffer;
+use crate::nn::kernels::simd::Level;
+use crate::nn::kernels::{loss as kernel, rows as row_kernel};
+use burn_flex::FlexTensor;
+use std::sync::Arc;
+
+/// The forward-backward loss, inputs `[f, b, target]`.
+#[derive(Debug)]
+pub(super) struct PairLoss {
+    pub(super) discount: f32,
+    pub(super) pairs: Pairs,
+}
+
+/// Which column belongs to a row, and how columns weigh.
+#[derive(Debug)]
+pub(super) enum Pairs {
+    /// A batch against itself: column `i` belongs to row `i` and is left out of the squared gaps; the others weigh the same.
+    Batch,
+    /// All states: the column each row led to, and the weight of each state.
+    States(Arc<Vec<usize>>, Arc<Vec<f32>>),
+}
+
+/// How far features are from orthonormal, input `[b]`; with a weight per row, or all the same and pairs of a row with
+/// itself left out.
+#[derive(Debug)]
+pub(super) struct OrthoLoss(pub(super) Option<Arc<Vec<f32>>>);
+
+impl Fused<3> for PairLoss {
+    /// `f`, `b` and the gradient of `M = f b^T`.
+    type Kept = (FlexTensor, FlexTensor, FlexTensor);
+
+    fn forward(&self, inputs: [FlexTensor; 3], _: [bool; 3]) -> (FlexTensor, Option<Self::Kept>) {
+        let [f, b, target] = inputs.map(rows);
+        let ([n, d], [columns, _]) = (dims(&f), dims(&b));
+        let mut m = Buffer::new(n * columns); // [n, columns]
+        gemm(
+            Level::current(),
+            Mat::new(values(&f), n, d),
+            Mat::new(values(&b), columns, d).t(),
+            MatMut::new(&mut m, n, columns),
+            Start::Zero,
+        );
+        let one = 1.0 / n.max(1) as f32;
+        let weights: Vec<f32> = match &self.pairs {
+            Pairs::Batch => vec![1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0); columns],
+            Pairs::States(_, rho) => rho.iter().map(|rho| rho * one).collect(),
+        };
+        // Each row's loss, summed in double precision and in order below.
+        let mut losses = vec![0.0_f64; n];
+        let target = values(&target);
+        par::chunks2(&mut m, &mut losses, [BLOCK * columns, BLOCK], |block, m, losses| {
+            for (i, (m, loss)) in m.chunks_exact_mut(columns).zip(losses).enumerate() {
+                let row = block * BLOCK + i;
+                let (own, skip) = match &self.pairs {
+                    Pairs::Batch => (row, Some(row)),
+                    Pairs::States(next, _) => (next[row], None),
+                };
+                let reached = f64::from(m[own]);
+                let target = &target[row * columns..(row + 1) * columns];
+                let gaps = kernel::gap_row(Level::current(), m, target, &weights, self.discount, skip);
+                m[own] -= one;
+                *loss = f64::from(gaps) - reached * f64::from(one);
+            }
+        });
+        let loss = losses.iter().sum::<f64>();
+        (scalar(loss as f32), Some((f, b, tensor(m, [n, columns]))))
+    }
+
+    fn backward(self, (f, b, m): Self::Kept, grad: FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        assert!(!wanted[2], "the target of the pair loss is a constant");
+        let scale = number(&grad);
+        let ([n, columns], d) = (dims(&m), dims(&f)[1]);
+        let f_grad = wanted[0].then(|| {
+            let mut out = Buffer::new(n * d);
+            product(&m, &b, &mut out, Start::Zero);
+            scaled(out, scale, [n, d])
+        });
+        let b_grad = wanted[1].then(|| {
+            let mut out = Buffer::new(columns * d);
+            let (m, f) = (Mat::new(values(&m), n, columns).t(), Mat::new(values(&f), n, d));
+            gemm(Level::current(), m, f, MatMut::new(&mut out, columns, d), Start::Zero);
+            scaled(out, scale, [columns, d])
+        });
+        [f_grad, b_grad, None]
+    }
+}
+
+impl Fused<1> for OrthoLoss {
+    /// The gradient.
+    type Kept = FlexTensor;
+
+    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<FlexTensor>) {
+        // The sum over all pairs of rows of (b_i . b_j)^2 is the squared norm of b^T b, which is d x d instead of n x n.
+        let [b] = inputs.map(rows);
+        let ([n, d], level) = (dims(&b), Level::current());
+        let (pair, one) = match &self.0 {
+            None => (1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0), 1.0 / n.max(1) as f32),
+            Some(_) => (1.0, 1.0),
+        };
+        let mut weighted = Buffer::new(n * d); // rows of b times their weight
+        weighted.copy_from_slice(values(&b));
+        if let Some(rho) = &self.0 {
+            for (row, rho) in weighted.chunks_exact_mut(d).zip(rho.iter()) {
+                row.iter_mut().for_each(|x| *x *= rho);
+            }
+        }
+        let mut gram = Buffer::new(d * d); // [d, d]
+        let (left, right) = (Mat::new(values(&b), n, d).t(), Mat::new(&weighted, n, d));
+        gemm(level, left, right, MatMut::new(&mut gram, d, d), Start::Zero);
+        let mut grad = Buffer::new(n * d); // 2 b (b^T b), times weight
+        gemm(level, right, Mat::new(&gram, d, d), MatMut::new(&mut grad, n, d), Start::Zero);
+        let mut loss = 0.5 * f64::from(pair) * row_kernel::square_sum(level, &gram);
+        for ((grad, b), weighted) in grad.chunks_exact_mut(d).zip(values(&b).chunks_exact(d)).zip(weighted.chunks_exact(d)) {
+            let own = row_kernel::dot(level, b, weighted); // |b_i|^2, times weight
+            let skipped = if self.0.is_none() { own } else { 0.0 };
+            loss -= f64::from(one) * f64::from(own) + 0.5 * f64::from(pair) * f64::from(skipped) * f64::from(skipped);
+            for (grad, &weighted) in grad.iter_mut().zip(weighted) {
+                let pairs = weighted.mul_add(-skipped, *grad);
+                *grad = 2.0 * (pairs * pair - weighted * one);
+            }
+        }
+        (scalar(loss as f32), Some(tensor(grad, [n, d])))
+    }
+
+    fn backward(self, kept: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        let shape = dims(&kept);
+        let mut out = Buffer::new(shape[0] * shape[1]);
+        out.copy_from_slice(values(&kept));
+        [Some(scaled(out, number(&grad), shape))]
+    }
+}
+
+fn scaled(mut x: Buffer, scale: f32, shape: [usize; 2]) -> FlexTensor {
+    if scale != 1.0 {
+        x.iter_mut().for_each(|x| *x *= scale);
+    }
+    tensor(x, shape)
+}
+
+/// `a b^T`, inputs `[a, b]`.
+#[derive(Debug)]
+pub(super) struct Products;
+
+impl Fused<2> for Products {
+    type Kept = (FlexTensor, FlexTensor);
+
+    fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<Self::Kept>) {
+        let [a, b] = inputs.map(rows);
+        (left_grad(&a, &b), Some((a, b)))
+    }
+
+    fn backward(self, (a, b): Self::Kept, grad: FlexTensor, wanted: [bool; 2]) -> [Option<FlexTensor>; 2] {
+        let grad = rows(grad);
+        let ([n, columns], [_, d]) = (dims(&grad), dims(&a));
+        let a_grad = wanted[0].then(|| {
+            let mut out = Buffer::new(n * d);
+            product(&grad, &b, &mut out, Start::Zero);
+            tensor(out, [n, d])
+        });
+        let b_grad = wanted[1].then(|| super::affine::right_grad(&grad, &a));
+        debug_assert!(b_grad.as_ref().is_none_or(|g| dims(g) == [columns, d]));
+        [a_grad, b_grad]
+    }
+}

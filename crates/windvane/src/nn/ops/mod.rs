@@ -1,0 +1,203 @@
+//! The hot operations: one function each, on any device.
+
+pub(crate) mod adam;
+mod affine;
+mod composed;
+mod fused;
+mod heads;
+mod losses;
+mod norm;
+mod sets;
+
+use burn::tensor::{Int, Tensor};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What follows a linear map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Act {
+    /// Nothing.
+    None,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x * Phi(x)`, the exact form with erf.
+    #[default]
+    Gelu,
+    /// Hyperbolic tangent.
+    Tanh,
+}
+
+/// Whose rows the items of a grouped operation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// One set of `items` rows that every group uses (all states of a grid): `[items, inputs]`.
+    Shared,
+    /// Each group has its own rows, group by group: `[groups * items, inputs]`.
+    PerGroup,
+}
+
+/// The shortest vector [`sphere`] still divides by.
+const SMALLEST_NORM: f64 = 1e-6;
+
+/// `act(x w + b)`. Shapes: `x [rows, in]`, `w [in, out]`, `b [1, out]` -> `[rows, out]`.
+pub fn linear(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, act: Act) -> Tensor<2> {
+    if fused::applies(&x) {
+        fused::run(affine::Linear(act), [x, w.clone(), b.clone()])
+    } else {
+        composed::linear(x, w.clone(), b.clone(), act)
+    }
+}
+
+/// `act(x1 w1 + x2 w2 + b)`: a linear map of two inputs without joining them. Shapes: `x1 [rows, in1]`, `x2 [rows, in2]`,
+/// `w1 [in1, out]`, `w2 [in2, out]`, `b [1, out]` -> `[rows, out]`.
+pub fn cat_linear(x1: Tensor<2>, w1: &Tensor<2>, x2: Tensor<2>, w2: &Tensor<2>, b: &Tensor<2>, act: Act) -> Tensor<2> {
+    let (w1, w2, b) = (w1.clone(), w2.clone(), b.clone());
+    if fused::applies(&x1) {
+        fused::run(affine::CatLinear(act), [x1, w1, x2, w2, b])
+    } else {
+        composed::cat_linear([x1, x2], [w1, w2], b, act)
+    }
+}
+
+/// A linear map of two inputs where the second belongs to a group of rows, so that its costly half is computed once per
+/// group: `out[g * items + i] = act(x[..] wx + group[g] wc + b)`.
+///
+/// Shapes: `x [items, in]` ([`Items::Shared`]) or `[groups * items, in]` ([`Items::PerGroup`]), `group [groups, in2]`
+/// -> `[groups * items, out]`.
+pub fn grouped_linear(
+    x: Tensor<2>,
+    wx: &Tensor<2>,
+    group: Tensor<2>,
+    wc: &Tensor<2>,
+    b: &Tensor<2>,
+    items: Items,
+    act: Act,
+) -> Tensor<2> {
+    let (wx, wc, b) = (wx.clone(), wc.clone(), b.clone());
+    if fused::applies(&x) {
+        fused::run(affine::GroupedLinear(act, items), [x, wx, group, wc, b])
+    } else {
+        composed::grouped_linear([x, group], [wx, wc], b, items, act)
+    }
+}
+
+/// `act(normalised(x) * gain + shift)`, each row normalised to mean 0 and variance 1; with [`Act::Tanh`] after a linear map
+/// it is the paper's first layer. Shapes: `x [rows, n]`, `gain` and `shift [1, n]` -> `[rows, n]`.
+pub fn layer_norm(x: Tensor<2>, gain: &Tensor<2>, shift: &Tensor<2>, act: Act) -> Tensor<2> {
+    if fused::applies(&x) {
+        fused::run(norm::LayerNorm(act), [x, gain.clone(), shift.clone()])
+    } else {
+        composed::layer_norm(x, gain.clone(), shift.clone(), act)
+    }
+}
+
+/// The chosen head of each row: `out[i] = x[i] w[choice[i]] + b[choice[i]]`, without computing the others. Shapes:
+/// `x [rows, in]`, `w [in, heads * width]` (head by head), `b [1, heads * width]`, `choice [rows]` -> `[rows, width]`.
+pub fn select_heads(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, heads: usize, choice: Tensor<1, Int>) -> Tensor<2> {
+    if fused::applies(&x) {
+        let op = heads::SelectHeads::new(heads, indices(choice));
+        fused::run(op, [x, w.clone(), b.clone()])
+    } else {
+        composed::select_heads(x, w.clone(), b.clone(), heads, choice)
+    }
+}
+
+/// `a b^T`. Shapes: `a [n, d]`, `b [m, d]` -> `[n, m]`.
+pub fn products(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
+    if fused::applies(&a) { fused::run(losses::Products, [a, b]) } else { a.matmul(b.transpose()) }
+}
+
+/// Each row scaled to length `radius` (a zero row stays zero).
+pub fn sphere(x: Tensor<2>, radius: f32) -> Tensor<2> {
+    if fused::applies(&x) { fused::run(norm::Sphere(radius), [x]) } else { composed::sphere(x, f64::from(radius)) }
+}
+
+/// Self-attention within sets of tokens that have no order. `qkv [sets * tokens, 3 * width]` holds queries, keys and
+/// values side by side; `lengths` gives the number of real tokens of each set (nobody attends to the rest, and its own
+/// output is 0) -> `[sets * tokens, width]`.
+pub fn set_attention(qkv: Tensor<2>, sets: usize, heads: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+    let lengths = all_lengths(&qkv, sets, lengths);
+    if fused::applies(&qkv) {
+        fused::run(sets::SetAttention { heads, lengths: Arc::new(lengths) }, [qkv])
+    } else {
+        composed::set_attention(qkv, heads, &lengths)
+    }
+}
+
+/// The mean over the real tokens of each set; the mean of an empty set is 0. Shapes: `[sets * tokens, n]` -> `[sets, n]`.
+pub fn set_mean(x: Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+    let lengths = all_lengths(&x, sets, lengths);
+    if fused::applies(&x) {
+        fused::run(sets::SetMean { lengths: Arc::new(lengths) }, [x])
+    } else {
+        composed::set_mean(x, &lengths)
+    }
+}
+
+/// The forward-backward loss of one forward net on a batch of pairs: with `M = f b^T`,
+/// `0.5 * mean_offdiag((M - discount * target)^2) - mean(diag M)`. Row `i` of `b` is the state that transition `i` led to.
+///
+/// Shapes: `f`, `b [n, d]`, `target [n, n]` (a constant) -> `[1]`.
+pub fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f32) -> Tensor<1> {
+    if fused::applies(&f) {
+        fused::run(losses::PairLoss { discount, pairs: losses::Pairs::Batch }, [f, b, target])
+    } else {
+        composed::pair_loss(f, b, target, f64::from(discount))
+    }
+}
+
+/// The same loss with the expectation over the second state taken exactly over all states, weighted by `rho`:
+/// `mean_i(0.5 * sum_j rho_j (M_ij - discount * target_ij)^2 - M_i,next(i))`.
+///
+/// Shapes: `f [n, d]`, `b [states, d]`, `target [n, states]` and `rho [1, states]` (constants), `next [n]` -> `[1]`.
+pub fn finite_pair_loss(
+    f: Tensor<2>,
+    b: Tensor<2>,
+    target: Tensor<2>,
+    next: Tensor<1, Int>,
+    rho: Tensor<2>,
+    discount: f32,
+) -> Tensor<1> {
+    if fused::applies(&f) {
+        let states = b.dims()[0];
+        let next: Vec<usize> = indices(next).inspect(|&s| assert!(s < states, "state {s} of {states}")).collect();
+        let pairs = losses::Pairs::States(Arc::new(next), Arc::new(super::to_vec(rho)));
+        fused::run(losses::PairLoss { discount, pairs }, [f, b, target])
+    } else {
+        composed::finite_pair_loss(f, b, target, next, rho, f64::from(discount))
+    }
+}
+
+/// How far the rows of `b` are from orthonormal features: `0.5 * mean_offdiag((b b^T)^2) - mean(diag b b^T)`.
+pub fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
+    if fused::applies(&b) { fused::run(losses::OrthoLoss(None), [b]) } else { composed::ortho_loss(b) }
+}
+
+/// The same with exact expectations: `0.5 * sum_jk rho_j rho_k (b_j . b_k)^2 - sum_j rho_j |b_j|^2`. Shapes:
+/// `b [states, d]`, `rho [1, states]` (a constant) -> `[1]`.
+pub fn finite_ortho_loss(b: Tensor<2>, rho: Tensor<2>) -> Tensor<1> {
+    if fused::applies(&b) {
+        fused::run(losses::OrthoLoss(Some(Arc::new(super::to_vec(rho)))), [b])
+    } else {
+        composed::finite_ortho_loss(b, rho)
+    }
+}
+
+/// The whole numbers of a tensor, on the host.
+fn indices(x: Tensor<1, Int>) -> impl Iterator<Item = usize> {
+    x.into_data().iter::<i64>().map(|i| i as usize).collect::<Vec<_>>().into_iter()
+}
+
+/// The number of real tokens of each set, where `None` means all.
+fn all_lengths(x: &Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Vec<usize> {
+    let rows = x.dims()[0];
+    let tokens = rows.checked_div(sets).unwrap_or(0);
+    assert!(rows == sets * tokens, "{rows} tokens do not divide into {sets} sets");
+    let lengths = lengths.map_or_else(|| vec![tokens; sets], <[usize]>::to_vec);
+    assert!(lengths.len() == sets && lengths.iter().all(|&n| n <= tokens), "lengths {lengths:?} of {sets} sets of {tokens}");
+    lengths
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Operations on sets of tokens.
+
+use super::fused::{Fused, dims, rows, tensor, values};
+use crate::nn::kernels::attention::Set;
+use crate::nn::kernels::par;
+use crate::nn::kernels::pool::Buffer;
+use crate::nn::kernels::rows as kernel;
+use crate::nn::kernels::simd::Level;
+use burn_flex::FlexTensor;
+use std::sync::Arc;
+
+/// Self-attention within sets, input `[qkv]`.
+#[derive(Debug)]
+pub(super) struct SetAttention {
+    pub(super) heads: usize,
+    /// Real tokens of each set.
+    pub(super) lengths: Arc<Vec<usize>>,
+}
+
+/// The mean over the real tokens of each set, input `[x]`.
+#[derive(Debug)]
+pub(super) struct SetMean {
+    /// Real tokens of each set.
+    pub(super) lengths: Arc<Vec<usize>>,
+}
+
+impl SetAttention {
+    fn set(&self, i: usize, rows: usize, width: usize) -> Set {
+        Set { tokens: rows / self.lengths.len(), real: self.lengths[i], width, heads: self.heads }
+    }
+}
+
+impl Fused<1> for SetAttention {
+    /// Input, output, and each attention row's largest score and sum.
+    type Kept = (FlexTensor, FlexTensor, Arc<Vec<[f32; 2]>>);
+
+    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<Self::Kept>) {
+        let [qkv] = inputs.map(rows);
+        let [n, triple] = dims(&qkv);
+        let (tokens, width) = (n / self.lengths.len().max(1), triple / 3);
+        let mut out = Buffer::new(n * width);
+        let mut stats = vec![[0.0; 2]; n * self.heads];
+        let all = values(&qkv);
+        par::chunks2(&mut out, &mut stats, [tokens * width, tokens * self.heads], |i, out, stats| {
+            let qkv = &all[i * tokens * triple..(i + 1) * tokens * triple];
+            self.set(i, n, width).attend(Level::current(), qkv, out, stats);
+        });
+        let out = tensor(out, [n, width]);
+        (out.clone(), Some((qkv, out, Arc::new(stats))))
+    }
+
+    fn backward(self, (qkv, out, stats): Self::Kept, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        let grad = rows(grad);
+        let [n, triple] = dims(&qkv);
+        let (tokens, width) = (n / self.lengths.len().max(1), triple / 3);
+        let mut qkv_grad = Buffer::new(n * triple);
+        let (all, out, grad) = (values(&qkv), values(&out), values(&grad));
+        par::chunks(&mut qkv_grad, tokens * triple, |i, qkv_grad| {
+            let own = i * tokens * width..(i + 1) * tokens * width;
+            let qkv = &all[i * tokens * triple..(i + 1) * tokens * triple];
+            let stats = &stats[i * tokens * self.heads..];
+            let set = self.set(i, n, width);
+            set.attend_backward(Level::current(), qkv, &out[own.clone()], stats, &grad[own], qkv_grad);
+        });
+        [Some(tensor(qkv_grad, [n, triple]))]
+    }
+}
+
+impl Fused<1> for SetMean {
+    /// The number of rows.
+    type Kept = usize;
+
+    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<usize>) {
+        let [x] = inputs.map(rows);
+        let ([n, width], sets) = (dims(&x), self.lengths.len());
+        let mut out = Buffer::zeros(sets * width);
+        let (all, tokens) = (values(&x), n / sets.max(1));
+        for ((i, &real), out) in self.lengths.iter().enumerate().zip(out.chunks_exact_mut(width)) {
+            kernel::add_rows(Level::current(), &all[i * tokens * width..(i * tokens + real) * width], out);
+            let share = 1.0 / real.max(1) as f32;
+            out.iter_mut().for_each(|x| *x *= share);
+        }
+        (tensor(out, [sets, width]), Some(n))
+    }
+
+    fn backward(self, n: usize, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        let grad = rows(grad);
+        let [sets, width] = dims(&grad);
+        let (all, tokens) = (values(&grad), n / sets.max(1));
+        let mut out = Buffer::zeros(n * width);
+        par::chunks(&mut out, tokens * width, |i, out| {
+            let (real, given) = (self.lengths[i], &all[i * width..(i + 1) * width]);
+            let share = 1.0 / real.max(1) as f32;
+            for row in out.chunks_exact_mut(width).take(real) {
+                row.iter_mut().zip(given).for_each(|(x, g)| *x = g * share);
+            }
+        });
+        [Some(tensor(out, [n, width]))]
+    }
+}

@@ -1,0 +1,271 @@
+//! Every fused operation against the composed one in double precision: values, gradients, and central differences.
+
+use super::fused::COMPOSED;
+use super::{Act, Items};
+use crate::nn::{Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, Params, SetConfig, SetTransformer, ops, to_vec};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use proptest::prelude::*;
+use rand::RngExt as _;
+use windvane_world::rng;
+
+/// An input: its shape, and whether it is a constant.
+#[derive(Clone, Copy)]
+struct In([usize; 2], bool);
+
+/// Draws inputs in [-1, 1].
+fn draw(seed: u64, shapes: &[In]) -> Vec<Vec<f64>> {
+    let mut rng = rng::stream(seed, "ops", &[]);
+    let one = |shape: [usize; 2], rng: &mut rng::Rng| {
+        // Rounded to single precision, so that both precisions see the same numbers.
+        (0..shape[0] * shape[1]).map(|_| f64::from(rng.random_range(-1.0_f32..1.0))).collect()
+    };
+    shapes.iter().map(|&In(shape, _)| one(shape, &mut rng)).collect()
+}
+
+fn tensors(values: &[Vec<f64>], shapes: &[In], dtype: DType, track: bool) -> Vec<Tensor<2>> {
+    let one = |(values, &In(shape, constant)): (&Vec<f64>, &In)| {
+        let tensor = Tensor::<2>::from_data(TensorData::new(values.clone(), shape), (&Device::flex(), dtype));
+        if track && !constant { tensor.autodiff().require_grad() } else { tensor }
+    };
+    values.iter().zip(shapes).map(one).collect()
+}
+
+fn wide(tensor: Tensor<2>) -> Vec<f64> {
+    tensor.into_data().iter::<f64>().collect()
+}
+
+/// `sum(out * mix)` with a fixed odd mix, so that every output counts differently.
+fn mixed(out: Tensor<2>) -> Tensor<1> {
+    let shape = out.dims();
+    let mix: Vec<f64> = (0..shape[0] * shape[1]).map(|i| ((i * 7 + 3) % 11) as f64 / 5.0 - 1.0).collect();
+    let mix = Tensor::<2>::from_data(TensorData::new(mix, shape), (&out.device(), out.dtype()));
+    (out * mix).sum()
+}
+
+fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) -> Result<(), TestCaseError> {
+    prop_assert_eq!(got.len(), expected.len(), "{}", what);
+    let scale = expected.iter().fold(1.0_f64, |top, x| top.max(x.abs()));
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        prop_assert!((got - expected).abs() <= tolerance * scale, "{what}[{i}]: {got}, expected {expected}");
+    }
+    Ok(())
+}
+
+/// Checks an operation on drawn inputs: fused in single precision against composed in double.
+fn check(seed: u64, shapes: &[In], op: impl Fn(&[Tensor<2>]) -> Tensor<2>) -> Result<(), TestCaseError> {
+    let values = draw(seed, shapes);
+    let fused = tensors(&values, shapes, DType::F32, true);
+    let exact = tensors(&values, shapes, DType::F64, true);
+    let (out, expected) = (op(&fused), op(&exact));
+    prop_assert_eq!(out.dims(), expected.dims());
+    close("output", &wide(out.clone()), &wide(expected.clone()), 1e-5)?;
+    let plain = op(&tensors(&values, shapes, DType::F32, false));
+    prop_assert_eq!(wide(plain), wide(out.clone()), "a tracked pass and a plain one differ");
+    let (mut grads, mut expected) = (mixed(out).backward(), mixed(expected).backward());
+    for (i, (fused, exact)) in fused.iter().zip(&exact).enumerate().filter(|(i, _)| !shapes[*i].1) {
+        let grad = wide(fused.grad_remove(&mut grads).expect("a gradient"));
+        let exact = wide(exact.grad_remove(&mut expected).expect("a gradient"));
+        close(&format!("gradient {i}"), &grad, &exact, 2e-5)?;
+        central(i, &values, shapes, &grad, &op)?;
+    }
+    Ok(())
+}
+
+/// The slope along the gradient's own direction, by central differences in double precision.
+fn central(
+    input: usize,
+    values: &[Vec<f64>],
+    shapes: &[In],
+    grad: &[f64],
+    op: &impl Fn(&[Tensor<2>]) -> Tensor<2>,
+) -> Result<(), TestCaseError> {
+    let length = grad.iter().map(|g| g * g).sum::<f64>().sqrt();
+    if length == 0.0 {
+        return Ok(());
+    }
+    let at = |step: f64| {
+        let mut values = values.to_vec();
+        values[input].iter_mut().zip(grad).for_each(|(x, g)| *x += step * g / length);
+        mixed(op(&tensors(&values, shapes, DType::F64, false))).into_data().iter::<f64>().sum::<f64>()
+    };
+    let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+    prop_assert!((slope - length).abs() < 2e-4 * length.max(1.0), "slope {slope}, gradient's length {length}");
+    Ok(())
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(1_usize), 2_usize..20, 20_usize..150]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![Just(Act::None), Just(Act::Relu), Just(Act::Gelu), Just(Act::Tanh)]
+}
+
+const fn var(rows: usize, cols: usize) -> In {
+    In([rows, cols], false)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn linear_agrees_with_its_composition(seed: u64, [n, i, o] in [size(), size(), size()], act in act()) {
+        check(seed, &[var(n, i), var(i, o), var(1, o)], |x| ops::linear(x[0].clone(), &x[1], &x[2], act))?;
+    }
+
+    #[test]
+    fn cat_linear_agrees_with_its_composition(seed: u64, [n, i, j, o] in [size(), size(), size(), size()], act in act()) {
+        let shapes = [var(n, i), var(i, o), var(n, j), var(j, o), var(1, o)];
+        check(seed, &shapes, |x| ops::cat_linear(x[0].clone(), &x[1], x[2].clone(), &x[3], &x[4], act))?;
+    }
+
+    #[test]
+    fn grouped_linear_agrees_with_its_composition(
+        seed: u64, [n, i, j, o] in [size(), size(), size(), size()], groups in 1_usize..9, shared: bool, act in act()
+    ) {
+        let (items, rows) = if shared { (Items::Shared, n) } else { (Items::PerGroup, groups * n) };
+        let shapes = [var(rows, i), var(i, o), var(groups, j), var(j, o), var(1, o)];
+        check(seed, &shapes, |x| ops::grouped_linear(x[0].clone(), &x[1], x[2].clone(), &x[3], &x[4], items, act))?;
+    }
+
+    #[test]
+    fn layer_norm_agrees_with_its_composition(seed: u64, n in size(), width in 2_usize..150, act in act()) {
+        check(seed, &[var(n, width), var(1, width), var(1, width)], |x| ops::layer_norm(x[0].clone(), &x[1], &x[2], act))?;
+    }
+
+    #[test]
+    fn select_heads_agrees_with_its_composition(
+        seed: u64, [n, i] in [size(), size()], width in 1_usize..40, heads in 1_usize..6
+    ) {
+        let choice: Vec<i64> = (0..n).map(|row| ((row * 5 + seed as usize % 7) % heads) as i64).collect();
+        let shapes = [var(n, i), var(i, heads * width), var(1, heads * width)];
+        check(seed, &shapes, |x| {
+            let choice = Tensor::<1, Int>::from_data(TensorData::new(choice.clone(), [n]), &Device::flex());
+            ops::select_heads(x[0].clone(), &x[1], &x[2], heads, choice)
+        })?;
+    }
+
+    #[test]
+    fn products_agree_with_their_composition(seed: u64, [n, m, d] in [size(), size(), size()]) {
+        check(seed, &[var(n, d), var(m, d)], |x| ops::products(x[0].clone(), x[1].clone()))?;
+    }
+
+    #[test]
+    fn sphere_agrees_with_its_composition(seed: u64, n in size(), d in 2_usize..150, radius in 0.5_f32..12.0) {
+        check(seed, &[var(n, d)], |x| ops::sphere(x[0].clone(), radius))?;
+    }
+
+    #[test]
+    fn set_attention_agrees_with_its_composition(
+        seed: u64, lengths in prop::collection::vec(0_usize..30, 1..6), heads in 1_usize..5, depth in 1_usize..20
+    ) {
+        let (sets, tokens) = (lengths.len(), 30);
+        check(seed, &[var(sets * tokens, 3 * heads * depth)], |x| {
+            ops::set_attention(x[0].clone(), sets, heads, Some(&lengths))
+        })?;
+        check(seed, &[var(sets * tokens, 3 * heads * depth)], |x| ops::set_attention(x[0].clone(), sets, heads, None))?;
+    }
+
+    #[test]
+    fn set_mean_agrees_with_its_composition(
+        seed: u64, lengths in prop::collection::vec(0_usize..30, 1..6), width in size()
+    ) {
+        check(seed, &[var(lengths.len() * 30, width)], |x| ops::set_mean(x[0].clone(), lengths.len(), Some(&lengths)))?;
+    }
+
+    #[test]
+    fn pair_loss_agrees_with_its_composition(seed: u64, [n, d] in [size(), size()], discount in 0.5_f32..1.0) {
+        check(seed, &[var(n, d), var(n, d), In([n, n], true)], |x| {
+            ops::pair_loss(x[0].clone(), x[1].clone(), x[2].clone(), discount).reshape([1, 1])
+        })?;
+    }
+
+    #[test]
+    fn finite_pair_loss_agrees_with_its_composition(
+        seed: u64, [n, d, states] in [size(), size(), size()], discount in 0.5_f32..1.0
+    ) {
+        let next: Vec<i64> = (0..n).map(|i| ((i * 13 + 1) % states) as i64).collect();
+        let shapes = [var(n, d), var(states, d), In([n, states], true), In([1, states], true)];
+        check(seed, &shapes, |x| {
+            let next = Tensor::<1, Int>::from_data(TensorData::new(next.clone(), [n]), &Device::flex());
+            let rho = x[3].clone().abs();
+            ops::finite_pair_loss(x[0].clone(), x[1].clone(), x[2].clone(), next, rho, discount).reshape([1, 1])
+        })?;
+    }
+
+    #[test]
+    fn ortho_losses_agree_with_their_compositions(seed: u64, [n, d] in [size(), size()]) {
+        check(seed, &[var(n, d)], |x| ops::ortho_loss(x[0].clone()).reshape([1, 1]))?;
+        check(seed, &[var(n, d), In([1, n], true)], |x| {
+            ops::finite_ortho_loss(x[0].clone(), x[1].clone().abs()).reshape([1, 1])
+        })?;
+    }
+}
+
+#[test]
+fn no_rows_give_no_rows_and_no_gradient() {
+    let device = Device::flex().autodiff();
+    let x = Tensor::<2>::empty([0, 3], &device).require_grad();
+    let w = Tensor::<2>::ones([3, 5], &device).require_grad();
+    let b = Tensor::<2>::ones([1, 5], &device).require_grad();
+    let y = ops::linear(x.clone(), &w, &b, Act::Gelu);
+    let y = ops::layer_norm(y, &b, &b, Act::Tanh);
+    let y = ops::cat_linear(y.clone(), &w.clone().transpose(), y, &w.clone().transpose(), &Tensor::ones([1, 3], &device), Act::None);
+    assert_eq!(y.dims(), [0, 3]);
+    let choice = Tensor::<1, Int>::empty([0], &device);
+    let y = ops::select_heads(y, &w, &b, 5, choice);
+    let mut grads = y.sum().backward();
+    assert_eq!(to_vec(w.grad_remove(&mut grads).unwrap()), [0.0; 15]);
+    assert_eq!(x.grad_remove(&mut grads).unwrap().dims(), [0, 3]);
+}
+
+/// A small model with every kind of layer, trained for some steps: the losses, and the weights at the end.
+fn train(steps: usize) -> (Vec<f32>, Vec<f32>) {
+    let device = Device::flex();
+    let mut params = Params::new(&device, 11);
+    let set = SetConfig { input: 5, width: 12, heads: 3, blocks: 1, hidden: 24 };
+    let set = SetTransformer::new(&mut params, "set", &set).unwrap();
+    let forward = Mlp::new(&mut params, "f", &MlpConfig::paper(&[5, 12], &[33, 20], 17)).unwrap();
+    let backward = Mlp::new(&mut params, "b", &MlpConfig::paper(&[5], &[20, 20], 17)).unwrap();
+    let config = AdamConfig { rate: 1e-3, clip: Some(5.0), decay: 0.01, ..AdamConfig::default() };
+    let mut adam = Adam::new(config, &params);
+    let mut target = params.clone();
+    let mut rng = rng::stream(5, "train", &[]);
+    let mut losses = Vec::new();
+    for _ in 0..steps {
+        let data: Vec<f32> = (0..70 * 5).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let x = Tensor::<2>::from_data(TensorData::new(data, [70, 5]), &device);
+        let features = |weights: &crate::nn::Weights| {
+            let h = set.forward(weights, x.clone(), 7, Some(&[10, 9, 8, 7, 3, 1, 0])); // [7, 12]
+            let grouped = Input::Grouped { x: x.clone(), items: Items::PerGroup, group: h };
+            let b = ops::sphere(backward.forward(weights, Input::One(x.clone())), 17_f32.sqrt());
+            (forward.forward(weights, grouped), b)
+        };
+        let (f, b) = features(&target.weights());
+        let m = ops::products(f, b);
+        let weights = params.track();
+        let (f, b) = features(&weights);
+        let loss = ops::pair_loss(f, b.clone(), m, 0.9) + ops::ortho_loss(b);
+        losses.push(loss.clone().into_scalar::<f32>());
+        let gradients = loss.backward();
+        drop(loss);
+        adam.step(&mut params, weights, gradients, 1.0, Some(Follow { target: &mut target, tau: 0.05 }));
+    }
+    (losses, params.iter().flat_map(|(_, id)| to_vec(params.get(id).clone())).collect())
+}
+
+#[test]
+fn sixty_steps_equal_the_composed_model() {
+    let (losses, weights) = train(60);
+    COMPOSED.set(true);
+    let (expected, composed) = train(60);
+    COMPOSED.set(false);
+    assert!(losses[59] < losses[0] - 1.0, "it learns: {} -> {}", losses[0], losses[59]);
+    for (step, (got, expected)) in losses.iter().zip(&expected).enumerate() {
+        assert!((got - expected).abs() < 1e-5 * expected.abs().max(1.0), "step {step}: {got}, composed {expected}");
+    }
+    let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
+    let apart = norm(&mut weights.iter().zip(&composed).map(|(a, b)| a - b));
+    let size = norm(&mut composed.iter().copied());
+    assert!(apart < 1e-4 * size, "weights {apart} apart at size {size}");
+}

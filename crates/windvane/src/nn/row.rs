@@ -1,0 +1,173 @@
+//! Networks on one row of plain numbers: acting takes microseconds, so it cannot afford tensors.
+//!
+//! The numbers agree with the tensor path up to rounding.
+
+use super::kernels::gemm::{Mat, MatMut, Start, gemm};
+use super::kernels::pool::Buffer;
+use super::kernels::rows as kernel;
+use super::kernels::simd::Level;
+use super::mlp::Mlp;
+use super::ops::Act;
+use super::pair::PairNet;
+use super::params::{ParamId, Weights};
+use super::tensor_file::to_vec;
+
+/// An [`Mlp`] with its weights, for one row at a time.
+#[derive(Debug)]
+pub struct RowMlp {
+    layers: Vec<RowLayer>,
+    /// Gain and shift of the first layer's LayerNorm.
+    norm: Option<[Vec<f32>; 2]>,
+}
+
+/// A [`PairNet`] with its weights, for one row at a time.
+#[derive(Debug)]
+pub struct RowPair {
+    left: RowMlp,
+    right: RowMlp,
+    trunk: RowMlp,
+}
+
+#[derive(Debug)]
+struct RowLayer {
+    /// The weights of each input part that is not fixed.
+    parts: Vec<Matrix>,
+    b: Vec<f32>,
+    act: Act,
+    out: Vec<f32>,
+}
+
+struct Matrix {
+    values: Buffer,
+    rows: usize,
+}
+
+impl std::fmt::Debug for Matrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Matrix({} x {})", self.rows, self.values.len() / self.rows)
+    }
+}
+
+impl Matrix {
+    fn new(weights: &Weights, id: ParamId) -> Self {
+        let rows = weights[id].dims()[0];
+        let from = to_vec(weights[id].clone());
+        let mut values = Buffer::new(from.len());
+        values.copy_from_slice(&from);
+        Self { values, rows }
+    }
+
+    /// `out = start + x w`.
+    fn multiply(&self, x: &[f32], out: &mut [f32], start: Start<'_>) {
+        let n = out.len();
+        let (x, w) = (Mat::new(x, 1, self.rows), Mat::new(&self.values, self.rows, n));
+        gemm(Level::current(), x, w, MatMut::new(out, 1, n), start);
+    }
+}
+
+impl RowMlp {
+    /// Copies a network's weights.
+    pub fn new(net: &Mlp, weights: &Weights) -> Self {
+        let (layers, norm) = net.parts();
+        let layers = layers.iter().map(|(layer, act)| {
+            let (w, b) = layer.ids();
+            let parts = w.iter().map(|&id| Matrix::new(weights, id)).collect();
+            let b = to_vec(weights[b].clone());
+            RowLayer { parts, act: *act, out: vec![0.0; b.len()], b }
+        });
+        let layers = layers.collect();
+        let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| to_vec(weights[id].clone())));
+        Self { layers, norm }
+    }
+
+    /// Fixes the last part of the input, for instance belief and task while an episode lasts: its share of the first layer
+    /// becomes part of the bias.
+    ///
+    /// # Panics
+    /// If the part has another width.
+    pub fn fix(&mut self, part: &[f32]) {
+        let first = &mut self.layers[0];
+        let w = first.parts.pop().unwrap_or_else(|| panic!("every part of the input is fixed already"));
+        let b = first.b.clone();
+        w.multiply(part, &mut first.b, Start::Bias(&b));
+    }
+
+    /// The output for the parts that are not fixed.
+    ///
+    /// # Panics
+    /// If there is another number of parts, or one has another width.
+    pub fn forward(&mut self, parts: &[&[f32]]) -> &[f32] {
+        let level = Level::current();
+        for i in 0..self.layers.len() {
+            let (done, rest) = self.layers.split_at_mut(i);
+            let RowLayer { parts: w, b, act, out } = &mut rest[0];
+            match done.last() {
+                Some(below) => w[0].multiply(&below.out, out, Start::Bias(b)),
+                None => {
+                    assert_eq!(parts.len(), w.len(), "parts of the input");
+                    out.copy_from_slice(b);
+                    for (x, w) in parts.iter().zip(w) {
+                        w.multiply(x, out, Start::Add);
+                    }
+                }
+            }
+            match &self.norm {
+                Some([gain, shift]) if i == 0 => {
+                    let x = out.clone();
+                    kernel::layer_norm(level, &x, gain, shift, out, &mut [[0.0; 2]]);
+                    kernel::activate(level, Act::Tanh, out);
+                }
+                _ => kernel::activate(level, *act, out),
+            }
+        }
+        self.layers.last().map_or(&[], |layer| &layer.out)
+    }
+}
+
+impl RowPair {
+    /// Copies a network's weights and fixes the last part of its right input, for instance `[h; z]`.
+    pub fn new(net: &PairNet, weights: &Weights, fixed: &[f32]) -> Self {
+        let [left, right, trunk] = net.parts().map(|net| RowMlp::new(net, weights));
+        let mut pair = Self { left, right, trunk };
+        pair.right.fix(fixed);
+        pair
+    }
+
+    /// The output for the left parts and the right part that is not fixed.
+    pub fn forward(&mut self, left: &[&[f32]], right: &[f32]) -> &[f32] {
+        let (left, right) = (self.left.forward(left), self.right.forward(&[right]));
+        self.trunk.forward(&[left, right])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RowPair;
+    use crate::nn::{Input, PairConfig, PairNet, Params, to_vec};
+    use burn::tensor::{Device, Tensor};
+
+    #[test]
+    fn a_row_gives_what_the_tensor_path_gives() {
+        let device = Device::flex();
+        let mut params = Params::new(&device, 3);
+        let config = PairConfig {
+            left: vec![2],
+            right: vec![2, 3],
+            preprocessor: vec![20, 33],
+            embedding: 9,
+            trunk: vec![17],
+            output: 5,
+        };
+        let net = PairNet::new(&mut params, "actor", &config).unwrap();
+        let (s, z) = ([0.3, -0.7], [1.0, 0.5, -2.0]);
+        let (rows, tasks) = (Tensor::<2>::from_floats([s], &device), Tensor::<2>::from_floats([z], &device));
+        let expected = net.forward(&params.weights(), Input::One(rows.clone()), Input::Two(rows, tasks));
+        let mut row = RowPair::new(&net, &params.weights(), &z);
+        let got = row.forward(&[&s], &s).to_vec();
+        for (got, expected) in got.iter().zip(to_vec(expected)) {
+            // The fixed part enters its chain first instead of last: equal up to rounding.
+            assert!((got - expected).abs() < 1e-6, "{got} {expected}");
+        }
+        assert_eq!(row.forward(&[&s], &s), got);
+    }
+}

@@ -1,0 +1,145 @@
+//! A transformer over sets: no positions, so the order of tokens cannot matter.
+
+use super::error::NnError;
+use super::mlp::{self, Input, Linear};
+use super::ops::{self, Act};
+use super::params::{ParamId, Params, Weights};
+use burn::tensor::Tensor;
+
+/// The shape of a [`SetTransformer`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetConfig {
+    /// Width of a token.
+    pub input: usize,
+    /// Width of the stream; a multiple of `heads`.
+    pub width: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Blocks of attention and perceptron.
+    pub blocks: usize,
+    /// Hidden width of each block's perceptron; usually `4 * width`.
+    pub hidden: usize,
+}
+
+/// An encoder of sets of tokens into one vector each.
+#[derive(Clone, Debug)]
+pub struct SetTransformer {
+    embed: Linear,
+    blocks: Vec<Block>,
+    norm: (ParamId, ParamId),
+    heads: usize,
+}
+
+/// One pre-norm block.
+#[derive(Clone, Debug)]
+struct Block {
+    norm1: (ParamId, ParamId),
+    qkv: Linear,
+    mix: Linear,
+    norm2: (ParamId, ParamId),
+    up: Linear,
+    down: Linear,
+}
+
+impl SetTransformer {
+    /// Adds the network's parameters below `name`.
+    pub fn new(params: &mut Params, name: &str, config: &SetConfig) -> Result<Self, NnError> {
+        let SetConfig { input, width, heads, blocks, hidden } = *config;
+        if heads == 0 || width % heads != 0 {
+            let what = format!("{name}: heads");
+            return Err(NnError::Size { what, size: heads, expected: format!("a divisor of the width {width}") });
+        }
+        let embed = Linear::new(params, &format!("{name}/embed"), &[input], width)?;
+        let blocks = (0..blocks).map(|i| {
+            let name = format!("{name}/block{i}");
+            Ok(Block {
+                norm1: mlp::norm(params, &format!("{name}/norm1"), width)?,
+                qkv: Linear::new(params, &format!("{name}/qkv"), &[width], 3 * width)?,
+                mix: Linear::new(params, &format!("{name}/mix"), &[width], width)?,
+                norm2: mlp::norm(params, &format!("{name}/norm2"), width)?,
+                up: Linear::new(params, &format!("{name}/up"), &[width], hidden)?,
+                down: Linear::new(params, &format!("{name}/down"), &[hidden], width)?,
+            })
+        });
+        let blocks = blocks.collect::<Result<_, NnError>>()?;
+        let norm = mlp::norm(params, &format!("{name}/norm"), width)?;
+        Ok(Self { embed, blocks, norm, heads })
+    }
+
+    /// Each set's mean over its real tokens: `tokens [sets * longest, input]` -> `[sets, width]`.
+    ///
+    /// `lengths` gives the number of real tokens of each set; `None` means that all are. An empty set gives 0.
+    pub fn forward(&self, weights: &Weights, tokens: Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+        ops::set_mean(self.tokens(weights, tokens, sets, lengths), sets, lengths)
+    }
+
+    /// Each token seen in the light of its set, `[sets * longest, width]`; padding tokens hold meaningless values.
+    pub fn tokens(&self, weights: &Weights, tokens: Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+        let mut x = self.embed.forward(weights, Input::One(tokens), Act::None);
+        for block in &self.blocks {
+            x = block.forward(weights, x, sets, self.heads, lengths);
+        }
+        norm(weights, x, self.norm)
+    }
+}
+
+impl Block {
+    fn forward(&self, w: &Weights, x: Tensor<2>, sets: usize, heads: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+        let qkv = self.qkv.forward(w, Input::One(norm(w, x.clone(), self.norm1)), Act::None);
+        let mixed = ops::set_attention(qkv, sets, heads, lengths);
+        let x = x + self.mix.forward(w, Input::One(mixed), Act::None);
+        let up = self.up.forward(w, Input::One(norm(w, x.clone(), self.norm2)), Act::Gelu);
+        x + self.down.forward(w, Input::One(up), Act::None)
+    }
+}
+
+fn norm(weights: &Weights, x: Tensor<2>, (gain, shift): (ParamId, ParamId)) -> Tensor<2> {
+    ops::layer_norm(x, &weights[gain], &weights[shift], Act::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SetConfig, SetTransformer};
+    use crate::nn::{NnError, Params, to_vec};
+    use burn::tensor::{Device, Tensor, TensorData};
+
+    const CONFIG: SetConfig = SetConfig { input: 3, width: 8, heads: 2, blocks: 2, hidden: 16 };
+
+    fn encode(tokens: &[f32], sets: usize, lengths: Option<&[usize]>) -> Vec<f32> {
+        let mut params = Params::new(&Device::flex(), 1);
+        let net = SetTransformer::new(&mut params, "set", &CONFIG).unwrap();
+        let tokens = Tensor::from_data(TensorData::new(tokens.to_vec(), [tokens.len() / 3, 3]), &Device::flex());
+        to_vec(net.forward(&params.weights(), tokens, sets, lengths))
+    }
+
+    fn close(a: &[f32], b: &[f32]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5)
+    }
+
+    #[test]
+    fn order_of_tokens_and_content_of_padding_do_not_matter() {
+        let a = encode(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -1.0, 2.0, 0.0], 1, None);
+        let b = encode(&[-1.0, 2.0, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 1, None);
+        let padded = [0.4, 0.5, 0.6, -1.0, 2.0, 0.0, 0.1, 0.2, 0.3, 9.0, 9.0, 9.0];
+        assert!(close(&a, &b));
+        assert!(close(&a, &encode(&padded, 1, Some(&[3]))));
+        assert!(!close(&a, &encode(&padded, 1, None)), "a fourth token must change the set");
+    }
+
+    #[test]
+    fn sets_of_a_batch_do_not_see_each_other_and_an_empty_set_is_zero() {
+        let both = encode(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, 2.0, 3.0, 7.0, 7.0, 7.0], 2, Some(&[2, 1]));
+        assert!(close(&both[..8], &encode(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 1, None)));
+        assert!(close(&both[8..], &encode(&[1.0, 2.0, 3.0], 1, None)));
+        assert_eq!(encode(&[1.0, 2.0, 3.0], 1, Some(&[0])), [0.0; 8]);
+    }
+
+    #[test]
+    fn heads_that_do_not_divide_the_width_are_refused() {
+        let mut params = Params::new(&Device::flex(), 1);
+        for heads in [0, 3] {
+            let error = SetTransformer::new(&mut params, "set", &SetConfig { heads, ..CONFIG }).unwrap_err();
+            assert!(matches!(error, NnError::Size { size, .. } if size == heads));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Checkpoints: one file that is either the old one or the new one, never half of either.
+
+use super::observe::At;
+use crate::error::LearnError;
+use crate::nn::TensorFile;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Layout version of a checkpoint; raised when an old reader would misread a new file.
+const VERSION: u32 = 1;
+
+/// A checkpoint as read back.
+#[derive(Debug)]
+pub struct Saved {
+    /// Weights, targets, optimiser.
+    pub tensors: TensorFile,
+    /// Gradient steps taken.
+    pub step: u64,
+    /// CPU time they took.
+    pub cpu_seconds: f64,
+    /// Wall time they took.
+    pub wall_seconds: f64,
+    /// Training is over.
+    pub complete: bool,
+}
+
+/// Writes `bytes` to `path` so that a kill or a full disk at any moment leaves the old file as it was.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), LearnError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    let partial = path.with_file_name(name);
+    let written = File::create(&partial).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(e) = written {
+        // Best effort: the half-written file is of no use, and on a full disk it is in the way.
+        let _ = std::fs::remove_file(&partial);
+        return Err(LearnError::io(&partial, "writing")(e));
+    }
+    std::fs::rename(&partial, path).map_err(LearnError::io(path, "renaming into place"))?;
+    // The rename is durable once the folder is.
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|f| f.sync_all()).map_err(LearnError::io(folder, "syncing"))
+}
+
+/// Saves the state of the learner called `identity`.
+pub fn save(
+    path: &Path,
+    identity: &str,
+    mut tensors: TensorFile,
+    at: &At,
+    complete: bool,
+) -> Result<(), LearnError> {
+    tensors.insert_word("version", VERSION);
+    tensors.insert_word("identity", identity);
+    tensors.insert_word("step", at.step);
+    tensors.insert_word("cpu_seconds", at.cpu_seconds);
+    tensors.insert_word("wall_seconds", at.wall_seconds);
+    tensors.insert_word("complete", complete);
+    let bytes = tensors.to_bytes().map_err(|e| LearnError::run(path, e.to_string()))?;
+    write_atomically(path, &bytes)
+}
+
+/// Reads the checkpoint at `path`; `None` if there is no such file.
+pub fn load(path: &Path, identity: &str) -> Result<Option<Saved>, LearnError> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(LearnError::io(path, "reading the checkpoint")(e)),
+    };
+    let tensors = TensorFile::from_bytes(&bytes)
+        .map_err(|e| LearnError::run(path, format!("damaged checkpoint: {e}")))?;
+    let version: u32 = word(path, &tensors, "version")?;
+    if version > VERSION {
+        return Err(LearnError::run(
+            path,
+            format!("checkpoint version {version}; this program reads up to {VERSION}"),
+        ));
+    }
+    let whose: String = word(path, &tensors, "identity")?;
+    if whose != identity {
+        return Err(LearnError::run(path, format!("is a checkpoint of {whose}; expected one of {identity}")));
+    }
+    Ok(Some(Saved {
+        step: word(path, &tensors, "step")?,
+        cpu_seconds: word(path, &tensors, "cpu_seconds")?,
+        wall_seconds: word(path, &tensors, "wall_seconds")?,
+        complete: word(path, &tensors, "complete")?,
+        tensors,
+    }))
+}
+
+fn word<T: std::str::FromStr>(path: &Path, tensors: &TensorFile, name: &str) -> Result<T, LearnError> {
+    let found = tensors.word(name);
+    found.and_then(|word| word.parse().ok()).ok_or_else(|| {
+        let got = found.map_or("missing".to_owned(), |word| format!("\"{word}\""));
+        LearnError::run(path, format!("damaged checkpoint: field \"{name}\" is {got}"))
+    })
+}
