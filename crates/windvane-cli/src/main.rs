@@ -6,6 +6,7 @@ mod output;
 mod progress;
 mod revision;
 mod table;
+mod watch;
 
 use clap::Parser;
 use std::process::ExitCode;

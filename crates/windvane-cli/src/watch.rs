@@ -43,7 +43,8 @@ impl Observer for Bar {
 
     fn evaluated(&mut self, at: &At, scores: &Metrics) -> Result<(), LearnError> {
         if !scores.is_empty() {
-            let line = format!("{} step {} ({:.0} CPU-s): {}", self.what, at.step, at.cpu_seconds, words(scores));
+            let line =
+                format!("{} step {} ({:.0} CPU-s): {}", self.what, at.step, at.cpu_seconds, words(scores));
             self.bar.suspend(|| output::note(&line));
         }
         Ok(())

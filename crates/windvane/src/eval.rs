@@ -114,7 +114,13 @@ pub fn success(rows: &[ScoreRow]) -> f64 {
 }
 
 /// The reward-free random trajectory of one context and round.
-pub(crate) fn explore(world: &dyn Cmdp, context: ContextId, config: &EvalConfig, seed: u64, round: u64) -> Result<Trajectory, LearnError> {
+pub(crate) fn explore(
+    world: &dyn Cmdp,
+    context: ContextId,
+    config: &EvalConfig,
+    seed: u64,
+    round: u64,
+) -> Result<Trajectory, LearnError> {
     let mut rng = stream(seed, "context", &[context.0, round]);
     let spec = world.spec();
     let mut env = world.instantiate(context)?;

@@ -21,8 +21,20 @@ pub struct Method {
 
 /// Every method.
 pub const METHODS: &[Method] = &[
-    Method { name: "fb", title: "FB", about: "forward-backward; takes all dynamics for one", belief: false, cone: false },
-    Method { name: "bfb", title: "Belief-FB", about: "F conditioned on the belief h", belief: true, cone: false },
+    Method {
+        name: "fb",
+        title: "FB",
+        about: "forward-backward; takes all dynamics for one",
+        belief: false,
+        cone: false,
+    },
+    Method {
+        name: "bfb",
+        title: "Belief-FB",
+        about: "F conditioned on the belief h",
+        belief: true,
+        cone: false,
+    },
     Method {
         name: "rfb",
         title: "Rotation-FB",
@@ -36,7 +48,8 @@ pub const METHODS: &[Method] = &[
 pub fn find(name: &str) -> Result<&'static Method, LearnError> {
     let known: Vec<&str> = METHODS.iter().map(|m| m.name).collect();
     METHODS.iter().find(|m| m.name == name).ok_or_else(|| {
-        let hint = closest(name, &known).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+        let hint =
+            closest(name, &known).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
         let problem = format!("unknown method \"{name}\"{hint}; known: {}", known.join(", "));
         LearnError::Config { origin: "--method".into(), problem }
     })

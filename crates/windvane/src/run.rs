@@ -67,8 +67,13 @@ impl Run {
         let text = serde_json::to_string_pretty(self).map_err(|e| LearnError::run(&path, e.to_string()))?;
         match std::fs::read_to_string(&path) {
             Ok(there) if there == text => Ok(()),
-            Ok(_) => Err(LearnError::run(&path, "the folder holds a run with other settings; choose another folder")),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => checkpoint::write_atomically(&path, text.as_bytes()),
+            Ok(_) => Err(LearnError::run(
+                &path,
+                "the folder holds a run with other settings; choose another folder",
+            )),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                checkpoint::write_atomically(&path, text.as_bytes())
+            }
             Err(e) => Err(LearnError::io(&path, "reading the run")(e)),
         }
     }
@@ -82,7 +87,11 @@ impl Run {
 
     /// The world with its contexts.
     pub fn world(&self) -> Result<Box<dyn Cmdp>, LearnError> {
-        let sizes = WorldConfig { seed: self.seed, train: Some(self.plan.world.train), test: Some(self.plan.world.test) };
+        let sizes = WorldConfig {
+            seed: self.seed,
+            train: Some(self.plan.world.train),
+            test: Some(self.plan.world.test),
+        };
         Ok(make(&self.plan.env, &sizes)?)
     }
 
@@ -118,7 +127,15 @@ impl Run {
         let identity = self.identity("belief", &(&self.plan.world, &self.plan.data, &config))?;
         let schedule = schedule(config.steps, 0);
         let nothing = |_: &BeliefTrainer, _| Ok(Evaluation::default());
-        let ended = drive(&mut trainer, &schedule, &self.belief, &identity, nothing, watch.training("belief"), interrupt)?;
+        let ended = drive(
+            &mut trainer,
+            &schedule,
+            &self.belief,
+            &identity,
+            nothing,
+            watch.training("belief"),
+            interrupt,
+        )?;
         Ok((!matches!(ended, Ended::Interrupted(_))).then(|| trainer.belief().clone()))
     }
 
@@ -138,7 +155,8 @@ impl Run {
         let mut trainer = FbTrainer::new(survey.clone(), situations, draw, config, self.seed, device)?;
         let identity = self.identity(self.method.name, &self.plan)?;
         let schedule = schedule(config.steps, config.steps.div_ceil(5));
-        let make = |trainer: &FbTrainer| FiniteAgent::new(survey.clone(), belief.cloned(), trainer.model().clone());
+        let make =
+            |trainer: &FbTrainer| FiniteAgent::new(survey.clone(), belief.cloned(), trainer.model().clone());
         let look = |trainer: &FbTrainer, _| {
             let quick = EvalConfig { rounds: 1, ..self.plan.eval };
             let agent = make(trainer);
@@ -155,7 +173,13 @@ impl Run {
     }
 
     /// The scores of a trained agent.
-    pub fn scores(&self, world: &dyn Cmdp, agent: &FiniteAgent, split: Split, belief: BeliefMode) -> Result<Vec<ScoreRow>, LearnError> {
+    pub fn scores(
+        &self,
+        world: &dyn Cmdp,
+        agent: &FiniteAgent,
+        split: Split,
+        belief: BeliefMode,
+    ) -> Result<Vec<ScoreRow>, LearnError> {
         evaluate(world, agent, split, belief, &self.plan.eval, self.seed)
     }
 
@@ -190,7 +214,9 @@ impl Run {
         let bad = |problem| LearnError::Config { origin: "plan".into(), problem };
         if dim < survey.states() {
             let states = survey.states();
-            let problem = format!("\"agent.nets.dim\" is {dim}; Rotation-FB needs at least the belief's {states} numbers");
+            let problem = format!(
+                "\"agent.nets.dim\" is {dim}; Rotation-FB needs at least the belief's {states} numbers"
+            );
             return Err(bad(problem));
         }
         let cone = VonMisesFisher::new(dim, self.plan.agent.kappa);

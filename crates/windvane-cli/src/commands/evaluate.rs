@@ -10,16 +10,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use windvane::device::{DeviceName, Threads};
-use windvane::eval::{BeliefMode, success};
+use windvane::eval::{BeliefMode, ScoreRow, success};
 use windvane::run::Run;
 use windvane::train::folder::RunFolder;
 
 /// Lets a trained run play every task in every context of a split, greedily.
 #[derive(Args)]
-#[command(name = "eval", after_help = "Examples:
+#[command(
+    name = "eval",
+    after_help = "Examples:
   windvane eval runs/bfb --split test
   windvane eval runs/bfb --split test --belief online --context-steps 500 --json
-  windvane eval runs/bfb --split test --lookahead 0")]
+  windvane eval runs/bfb --split test --lookahead 0"
+)]
 pub(crate) struct Eval {
     /// The run's folder
     #[arg(value_name = "RUN")]
@@ -88,10 +91,15 @@ impl Eval {
         let mut tasks: Vec<&str> = rows.iter().map(|row| row.task.as_str()).collect();
         tasks.sort_unstable();
         tasks.dedup();
-        let line = |name: &str, rows: Vec<_>| {
-            let steps: Vec<f64> = rows.iter().filter(|r: &&_| r.success).map(|r| r.steps as f64).collect();
+        let line = |name: &str, rows: Vec<ScoreRow>| {
+            let steps: Vec<f64> = rows.iter().filter(|r| r.success).map(|r| r.steps as f64).collect();
             let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len().max(1) as f64;
-            vec![name.to_owned(), format!("{:.3}", success(&rows)), format!("{:.1}", mean(&steps)), rows.len().to_string()]
+            vec![
+                name.to_owned(),
+                format!("{:.3}", success(&rows)),
+                format!("{:.1}", mean(&steps)),
+                rows.len().to_string(),
+            ]
         };
         let mut lines: Vec<Vec<String>> = tasks
             .iter()

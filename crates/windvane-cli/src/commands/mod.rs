@@ -4,25 +4,34 @@ mod ceilings;
 mod collect;
 mod data;
 mod envs;
+mod evaluate;
+mod quickstart;
+mod train;
 
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Quickstart(quickstart::Quickstart),
     Envs(envs::Envs),
     Ceilings(ceilings::Ceilings),
     Collect(collect::Collect),
     #[command(subcommand)]
     Data(data::Data),
+    Train(train::Train),
+    Eval(evaluate::Eval),
 }
 
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
+            Self::Quickstart(command) => command.run(),
             Self::Envs(command) => command.run(),
             Self::Ceilings(command) => command.run(),
             Self::Collect(command) => command.run(),
             Self::Data(command) => command.run(),
+            Self::Train(command) => command.run(),
+            Self::Eval(command) => command.run(),
         }
     }
 }

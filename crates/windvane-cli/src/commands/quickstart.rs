@@ -72,14 +72,16 @@ impl Quickstart {
         let shared = run_of(METHODS[0]);
         let world = shared.world()?;
         let survey = Arc::new(shared.data(&*world, &mut Bars)?);
-        let belief = shared.belief(&survey, device, &mut Bars, &interrupt)?.map(Arc::new).context("interrupted")?;
+        let belief =
+            shared.belief(&survey, device, &mut Bars, &interrupt)?.map(Arc::new).context("interrupted")?;
         let mut agents = Vec::new();
         let mut lines = self.ceilings(&plan)?;
         let mut all: Vec<ScoreRow> = Vec::new();
         for &method in METHODS {
             let run = run_of(method);
             let belief = method.belief.then_some(&belief);
-            let agent = run.agent(&*world, &survey, belief, device, &mut Bars, &interrupt)?.context("interrupted")?;
+            let agent =
+                run.agent(&*world, &survey, belief, device, &mut Bars, &interrupt)?.context("interrupted")?;
             let mut score = |split, mode| -> anyhow::Result<f64> {
                 let rows = run.scores(&*world, &agent, split, mode)?;
                 let share = success(&rows);
@@ -122,7 +124,9 @@ impl Quickstart {
             splits: vec![Split::Train, Split::Test],
         })?;
         let find = |player: &str, split| {
-            rows.iter().find(|row: &&CeilingRow| row.player == player && row.split == split).map(|row| row.success)
+            rows.iter()
+                .find(|row: &&CeilingRow| row.player == player && row.split == split)
+                .map(|row| row.success)
         };
         let line = |title: &str, frozen: &str, online: &str| Line {
             title: title.to_owned(),
@@ -171,8 +175,16 @@ fn page(
         let Some(maze) = Maze::from_description(&world.describe(context)?) else { continue };
         let task = world.tasks(context)?.into_iter().next().context("a task")?;
         let views = views::of_context(world, context, &task, &plan.eval, agents)?;
-        let picture = qmap::draw(&maze, "Value of each cell and greedy moves", "for the first goal, after the walk", &views);
-        page.figure(picture.svg(), &format!("Unseen layout {}: exact values beside each method's.", number + 1));
+        let picture = qmap::draw(
+            &maze,
+            "Value of each cell and greedy moves",
+            "for the first goal, after the walk",
+            &views,
+        );
+        page.figure(
+            picture.svg(),
+            &format!("Unseen layout {}: exact values beside each method's.", number + 1),
+        );
     }
     page.heading("Run it again");
     page.code("windvane quickstart");

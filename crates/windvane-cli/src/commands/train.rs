@@ -96,12 +96,16 @@ impl Train {
         }
         write_rows(&folder.file("scores.jsonl"), &all)?;
         if self.json {
-            let rows = lines.iter().map(|(split, belief, success)| json!({"split": split, "belief": belief, "success": success}));
+            let rows = lines.iter().map(
+                |(split, belief, success)| json!({"split": split, "belief": belief, "success": success}),
+            );
             return output::json(&json!({"out": self.out, "rows": rows.collect::<Vec<_>>()}));
         }
         let rows: Vec<Vec<String>> = lines
             .iter()
-            .map(|(split, mode, success)| vec![format!("{split:?}"), format!("{mode:?}"), format!("{success:.3}")])
+            .map(|(split, mode, success)| {
+                vec![format!("{split:?}"), format!("{mode:?}"), format!("{success:.3}")]
+            })
             .collect();
         output::say(&table::render(&["split", "belief", "success"], &rows));
         Ok(())

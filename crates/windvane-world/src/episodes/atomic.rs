@@ -49,7 +49,7 @@ pub(super) fn new_folder(
 }
 
 /// The folder that `out` will be in, made if need be.
-fn folder_of(out: &Path) -> Result<&Path, WorldError> {
+pub(super) fn folder_of(out: &Path) -> Result<&Path, WorldError> {
     let folder = match out.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -6,6 +6,7 @@ use super::meta::META_FILE;
 use super::{
     ACTIONS, ActionColumn, CONTEXT_IDS, EPISODE_OFFSETS, Episodes, GROUP_IDS, OBSERVATIONS, TERMINATED,
 };
+use crate::env::Dim;
 use crate::error::WorldError;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -118,22 +119,25 @@ fn checksum<T: Element>(data: &Episodes, name: &str, column: &Column<T>) -> Resu
     Ok(())
 }
 
+/// What is wrong with the first observation out of bounds, if one is; rows are counted from `first_row`.
+pub(super) fn bad_observation(dims: &[Dim], values: &[f32], first_row: usize) -> Option<String> {
+    // NaN is in no range.
+    let is_bad = |dim: &Dim, value: f32| {
+        !(dim.low..=dim.high).contains(&value) || (dim.integer && value.fract() != 0.0)
+    };
+    values.chunks_exact(dims.len()).enumerate().find_map(|(row, values)| {
+        let (dim, value) = dims.iter().zip(values).find(|(dim, value)| is_bad(dim, **value))?;
+        let kind = if dim.integer { "a whole number" } else { "a number" };
+        let Dim { name, low, high, .. } = dim;
+        Some(format!("row {}, {name}: {value}, expected {kind} from {low} to {high}", first_row + row))
+    })
+}
+
 fn check_observations(data: &Episodes) -> Result<(), WorldError> {
-    let dims = &data.spec().observation;
-    for (row, values) in data.observations.values().chunks_exact(dims.len()).enumerate() {
-        for (dim, &value) in dims.iter().zip(values) {
-            // NaN is in no range.
-            if !(dim.low..=dim.high).contains(&value) || (dim.integer && value.fract() != 0.0) {
-                let kind = if dim.integer { "a whole number" } else { "a number" };
-                let problem = format!(
-                    "row {row}, {}: {value}, expected {kind} from {} to {}",
-                    dim.name, dim.low, dim.high
-                );
-                return Err(column_error(data, OBSERVATIONS, problem));
-            }
-        }
+    match bad_observation(&data.spec().observation, data.observations.values(), 0) {
+        Some(problem) => Err(column_error(data, OBSERVATIONS, problem)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn check_actions(data: &Episodes) -> Result<(), WorldError> {

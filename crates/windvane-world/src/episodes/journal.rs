@@ -1,5 +1,6 @@
 //! The journal of an unfinished data set: how far its columns are known to be good.
 
+use crate::env::ContextId;
 use crate::error::WorldError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ pub(super) struct Entry {
     pub(super) episodes: usize,
     pub(super) transitions: usize,
     pub(super) groups: usize,
+    /// Context of the last episode.
+    pub(super) context: Option<ContextId>,
     /// Rows and checksum of each column.
     pub(super) columns: BTreeMap<String, Mark>,
 }

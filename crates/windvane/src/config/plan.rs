@@ -76,7 +76,11 @@ const PRESETS: &[Preset] = &[
     Preset { env: "doors", name: "standard", text: include_str!("../../../../configs/doors.toml") },
     Preset { env: "doors", name: "quick", text: include_str!("../../../../configs/doors-quick.toml") },
     Preset { env: "four-rooms", name: "standard", text: include_str!("../../../../configs/four-rooms.toml") },
-    Preset { env: "four-rooms", name: "many", text: include_str!("../../../../configs/four-rooms-many.toml") },
+    Preset {
+        env: "four-rooms",
+        name: "many",
+        text: include_str!("../../../../configs/four-rooms-many.toml"),
+    },
 ];
 
 impl Plan {

@@ -81,18 +81,20 @@ impl FiniteAgent {
         let conditions = situations.conditions.chunks(CHUNK * situations.width);
         for (chunk, (conditions, tasks)) in conditions.zip(tasks.chunks(CHUNK * dim)).enumerate() {
             let f = self.model.forward(conditions.to_vec(), tasks.to_vec()); // [count * rows * d]
-            let rows = f.len() / (tasks.len() / dim) ; // numbers of one situation
-            let worth = f.par_chunks_exact(rows).zip(tasks.par_chunks_exact(dim)).enumerate().map(|(i, (f, z))| {
-                let v: Vec<f32> = f.chunks_exact(dim).map(|f| f.iter().zip(z).map(|(f, z)| f * z).sum()).collect();
-                match self.model.config().nets.forward {
-                    Forward::Paper => v,
-                    Forward::Predictor => {
-                        let vocabulary = self.survey.vocabulary();
-                        let p = &situations.dynamics[(chunk * CHUNK + i) * vocabulary..][..vocabulary];
-                        self.through_predictor(p, z, v, lookahead)
+            let rows = f.len() / (tasks.len() / dim); // numbers of one situation
+            let worth =
+                f.par_chunks_exact(rows).zip(tasks.par_chunks_exact(dim)).enumerate().map(|(i, (f, z))| {
+                    let v: Vec<f32> =
+                        f.chunks_exact(dim).map(|f| f.iter().zip(z).map(|(f, z)| f * z).sum()).collect();
+                    match self.model.config().nets.forward {
+                        Forward::Paper => v,
+                        Forward::Predictor => {
+                            let vocabulary = self.survey.vocabulary();
+                            let p = &situations.dynamics[(chunk * CHUNK + i) * vocabulary..][..vocabulary];
+                            self.through_predictor(p, z, v, lookahead)
+                        }
                     }
-                }
-            });
+                });
             worth.collect::<Vec<_>>().into_iter().for_each(|worth| values.extend(worth));
         }
         values
@@ -100,7 +102,14 @@ impl FiniteAgent {
 
     fn through_predictor(&self, p: &[f32], z: &[f32], mut v: Vec<f32>, lookahead: usize) -> Vec<f32> {
         if lookahead > 0 {
-            sweeps::optimise(&self.survey, p, &self.stakes.of(z), self.model.config().gamma, lookahead, &mut v);
+            sweeps::optimise(
+                &self.survey,
+                p,
+                &self.stakes.of(z),
+                self.model.config().gamma,
+                lookahead,
+                &mut v,
+            );
         }
         let mut q = vec![0.0; self.survey.pairs()];
         sweeps::expected(&self.survey, p, &v, &mut q);

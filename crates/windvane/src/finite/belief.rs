@@ -10,7 +10,10 @@
 use super::context::{ContextConfig, Contexts};
 use super::survey::Survey;
 use crate::error::LearnError;
-use crate::nn::{Act, Adam, AdamConfig, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, TensorFile, Weights, to_vec};
+use crate::nn::{
+    Act, Adam, AdamConfig, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, TensorFile,
+    Weights, to_vec,
+};
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -119,7 +122,8 @@ impl Tables {
         }
         let state_of = |token: usize| token / survey.width() / survey.actions();
         let enters = survey.successors().iter().map(|&s| i64::from(s)).collect::<Vec<_>>();
-        let leaves = enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
+        let leaves =
+            enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
         let mask = (0..vocabulary).map(|token| {
             let real = token % survey.width() < survey.outcomes(token / survey.width()).max(1);
             if real { 0.0 } else { NO_OUTCOME }
@@ -140,7 +144,12 @@ impl Tables {
 
 impl FiniteBelief {
     /// An untrained encoder for the tokens of `survey`.
-    pub fn new(survey: &Survey, config: BeliefConfig, seed: u64, device: &Device) -> Result<Self, LearnError> {
+    pub fn new(
+        survey: &Survey,
+        config: BeliefConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
         let tables = Tables::new(survey, device);
         let mut params = Params::new(device, seed);
         let BeliefConfig { width, blocks, heads, .. } = config;
@@ -192,7 +201,9 @@ impl FiniteBelief {
         let log_std = both.narrow(1, 1, 1).reshape([sets, *states]).tanh() * 3.0 - 2.0;
         let own = weights[self.own_read].clone().reshape([1, *states, self.config.width]);
         let own = (x.reshape([sets, *states, self.config.width]) * own).sum_dim(2).reshape([sets, *states]);
-        let seen = |part: usize, sign: f32| -> Vec<f32> { evidence.iter().skip(part).step_by(2).map(|e| sign * e).collect() };
+        let seen = |part: usize, sign: f32| -> Vec<f32> {
+            evidence.iter().skip(part).step_by(2).map(|e| sign * e).collect()
+        };
         let entered = self.constant(seen(0, 1.0), [sets, *states]);
         let refused = self.constant(seen(1, -1.0), [sets, *states]);
         let recall = &weights[self.recall];
@@ -226,7 +237,12 @@ pub struct BeliefTrainer {
 
 impl BeliefTrainer {
     /// A trainer from the first step.
-    pub fn new(survey: Arc<Survey>, config: BeliefConfig, seed: u64, device: &Device) -> Result<Self, LearnError> {
+    pub fn new(
+        survey: Arc<Survey>,
+        config: BeliefConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
         let belief = FiniteBelief::new(&survey, config, seed, device)?;
         let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
         Ok(Self { adam: Adam::new(adam, &belief.params), belief, survey, seed })
@@ -247,7 +263,8 @@ impl Learner for BeliefTrainer {
         let mut bag = vec![0.0; vocabulary];
         let mut evidence = vec![0.0; config.batch * states * 2];
         let mut truth = vec![0.0; config.batch * vocabulary];
-        for (evidence, truth) in evidence.chunks_exact_mut(states * 2).zip(truth.chunks_exact_mut(vocabulary)) {
+        for (evidence, truth) in evidence.chunks_exact_mut(states * 2).zip(truth.chunks_exact_mut(vocabulary))
+        {
             contexts.draw(&mut rng, &mut bag, truth);
             self.survey.write_evidence(&bag, evidence);
         }

@@ -116,8 +116,9 @@ impl FbModel {
         let backward = Backward::new(&mut params, states, &config.nets)?;
         // The successor measure's density is about states / (1 - gamma) where it is large; z and B have d components.
         let scale = size(states, config.gamma) / config.nets.dim as f64;
-        let forward = (0..config.ensemble)
-            .map(|i| StateMap::new(&mut params, &format!("f{i}"), [states, heads, condition], &config.nets, scale));
+        let forward = (0..config.ensemble).map(|i| {
+            StateMap::new(&mut params, &format!("f{i}"), [states, heads, condition], &config.nets, scale)
+        });
         let forward = forward.collect::<Result<_, _>>()?;
         let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states))).collect();
         let one_hot = Tensor::from_data(TensorData::new(one_hot, [states, states]), device);
@@ -235,11 +236,12 @@ impl FbTrainer {
 /// A state drawn by how often it was visited.
 fn visited(rho: &[f32], rng: &mut Rng) -> usize {
     let mut left: f32 = rng.random();
-    rho.iter().position(|share| {
-        left -= share;
-        left < 0.0
-    })
-    .unwrap_or(rho.len() - 1)
+    rho.iter()
+        .position(|share| {
+            left -= share;
+            left < 0.0
+        })
+        .unwrap_or(rho.len() - 1)
 }
 
 impl Learner for FbTrainer {
@@ -274,18 +276,20 @@ impl Learner for FbTrainer {
                     p: &self.situations.dynamics[situation * vocabulary..][..vocabulary],
                     sweeps: config.target_sweeps,
                 },
-                Forward::Paper => {
-                    target::Dynamics::Seen { counts: &self.survey.groups()[self.situations.groups[situation]].counts }
-                }
+                Forward::Paper => target::Dynamics::Seen {
+                    counts: &self.survey.groups()[self.situations.groups[situation]].counts,
+                },
             })
         };
         let aims: Vec<target::Aim> = (0..config.groups).into_par_iter().map(aim).collect();
         let size = size(states, config.gamma);
-        let gather = |part: fn(&target::Aim) -> &[f32]| aims.iter().flat_map(part).copied().collect::<Vec<_>>();
+        let gather =
+            |part: fn(&target::Aim) -> &[f32]| aims.iter().flat_map(part).copied().collect::<Vec<_>>();
         let density = self.model.constant(gather(|aim| &aim.density), [config.groups * rows, states]);
         let worth = self.model.constant(gather(|aim| &aim.worth), [config.groups * rows, 1]);
         let known = self.model.constant(gather(|aim| &aim.known), [config.groups * rows, 1]);
-        let yardstick = aims.iter().zip(&batch.is_goal).flat_map(|(aim, &goal)| aim.yardstick(goal)).collect();
+        let yardstick =
+            aims.iter().zip(&batch.is_goal).flat_map(|(aim, &goal)| aim.yardstick(goal)).collect();
         let yardstick = self.model.constant(yardstick, [config.groups * rows, 1]);
         let rho: Vec<f32> = self.survey.rho().to_vec();
         let rho = self.model.constant(rho, [1, states]);

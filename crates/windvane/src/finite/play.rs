@@ -28,7 +28,14 @@ impl<'a> FiniteTeam<'a> {
         online: bool,
     ) -> Self {
         let evidence = contexts.into_iter().flat_map(|context| evidence_of(agent, context)).collect();
-        Self { agent, lookahead, online: online && agent.listens(), evidence, tasks: Vec::new(), values: Vec::new() }
+        Self {
+            agent,
+            lookahead,
+            online: online && agent.listens(),
+            evidence,
+            tasks: Vec::new(),
+            values: Vec::new(),
+        }
     }
 
     /// Refreshes what each action is worth to the games `which`.
@@ -72,7 +79,13 @@ impl Team for FiniteTeam<'_> {
         Ok(())
     }
 
-    fn act(&mut self, running: &[usize], obs: &[f32], _: &mut [Game], actions: &mut Actions) -> Result<(), LearnError> {
+    fn act(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        _: &mut [Game],
+        actions: &mut Actions,
+    ) -> Result<(), LearnError> {
         let survey = self.agent.survey();
         for (&game, obs) in running.iter().zip(obs.chunks_exact(survey.spec().obs_dim())) {
             let pair = survey.nearest(obs) * survey.actions();
@@ -83,7 +96,13 @@ impl Team for FiniteTeam<'_> {
         Ok(())
     }
 
-    fn observe(&mut self, running: &[usize], obs: &[f32], actions: &Actions, next: &[f32]) -> Result<(), LearnError> {
+    fn observe(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        actions: &Actions,
+        next: &[f32],
+    ) -> Result<(), LearnError> {
         if !self.online {
             return Ok(());
         }

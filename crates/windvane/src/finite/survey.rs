@@ -262,9 +262,9 @@ fn walk(data: &Episodes, spec: &EnvSpec, episode: usize) -> Result<(Vec<u32>, Ve
     let bad = |problem: String| LearnError::Run { path: data.path().to_owned(), problem };
     let states = data.observations(episode).chunks_exact(spec.obs_dim()).enumerate();
     let states = states.map(|(row, obs)| {
-        spec.state_of(obs)
-            .map(|s| s as u32)
-            .ok_or_else(|| bad(format!("observations: episode {episode}, row {row}: {obs:?} is none of the listed states")))
+        spec.state_of(obs).map(|s| s as u32).ok_or_else(|| {
+            bad(format!("observations: episode {episode}, row {row}: {obs:?} is none of the listed states"))
+        })
     });
     let ActionSlice::Discrete(moves) = data.actions(episode) else {
         return Err(bad(format!("actions: episode {episode}: expected moves")));

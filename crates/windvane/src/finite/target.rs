@@ -151,7 +151,9 @@ impl Group<'_> {
             let (pair, next) = (token / survey.width(), survey.successors()[token] as usize);
             known[pair] = 1.0;
             let row = &mut density[pair * states..(pair + 1) * states];
-            row.iter_mut().zip(&ahead[next * states..][..states]).for_each(|(d, m)| *d += share * self.gamma * m);
+            row.iter_mut()
+                .zip(&ahead[next * states..][..states])
+                .for_each(|(d, m)| *d += share * self.gamma * m);
             row[next] += share / survey.rho()[next];
         }
         (density, Some(known))

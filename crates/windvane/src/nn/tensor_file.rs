@@ -5,9 +5,12 @@ use burn::tensor::{Device, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors, View};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use xxhash_rust::xxh3::Xxh3;
 
 /// The one metadata entry. A single entry keeps the bytes reproducible: the format's own map has no order.
 const META: &str = "windvane";
+/// The word that holds the checksum.
+const CHECKSUM: &str = "xxh3_128";
 
 /// Named matrices of `f32` and a few named words, in name order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,9 +75,16 @@ impl TensorFile {
         Ok(Tensor::from_data(TensorData::new(matrix.values.clone(), shape), device))
     }
 
-    /// The file's bytes; equal contents give equal bytes.
+    /// A stored tensor's elements in row order.
+    pub fn values(&self, name: &str) -> Option<&[f32]> {
+        self.tensors.get(name).map(|matrix| matrix.values.as_slice())
+    }
+
+    /// The file's bytes; equal contents give equal bytes. They carry a checksum of all tensors.
     pub fn to_bytes(&self) -> Result<Vec<u8>, NnError> {
-        let words = serde_json::to_string(&self.words).map_err(|e| NnError::File(e.to_string()))?;
+        let mut words = self.words.clone();
+        words.insert(CHECKSUM.to_owned(), self.checksum());
+        let words = serde_json::to_string(&words).map_err(|e| NnError::File(e.to_string()))?;
         let meta = HashMap::from([(META.to_owned(), words)]);
         safetensors::serialize(&self.tensors, Some(meta)).map_err(|e| NnError::File(e.to_string()))
     }
@@ -83,7 +93,7 @@ impl TensorFile {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, NnError> {
         let fault = |problem: String| NnError::File(problem);
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| fault(e.to_string()))?;
-        let words = match header.metadata().as_ref().and_then(|meta| meta.get(META)) {
+        let mut words: BTreeMap<String, String> = match header.metadata().as_ref().and_then(|meta| meta.get(META)) {
             Some(words) => serde_json::from_str(words).map_err(|e| fault(format!("metadata \"{META}\": {e}")))?,
             None => BTreeMap::new(),
         };
@@ -98,7 +108,25 @@ impl TensorFile {
             let values = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
             tensors.insert(name.to_owned(), Matrix { shape: [rows, cols], values });
         }
-        Ok(Self { tensors, words })
+        let expected = words.remove(CHECKSUM);
+        let file = Self { tensors, words };
+        match expected {
+            Some(expected) if expected != file.checksum() => Err(fault("its checksum does not fit its tensors".into())),
+            _ => Ok(file),
+        }
+    }
+
+    /// XXH3 of all names and elements, in order.
+    fn checksum(&self) -> String {
+        let mut state = Xxh3::new();
+        for (name, matrix) in &self.tensors {
+            state.update(name.as_bytes());
+            matrix.values.chunks(1024).for_each(|part| {
+                let bytes: Vec<u8> = part.iter().flat_map(|x| x.to_le_bytes()).collect();
+                state.update(&bytes);
+            });
+        }
+        format!("{:032x}", state.digest128())
     }
 }
 

@@ -72,7 +72,9 @@ impl Page {
         // Inside HTML, an SVG needs no XML declaration.
         let svg = svg.find("<svg").map_or(svg, |start| &svg[start..]);
         let caption = escape(caption);
-        self.push(&format!("<figure><div class=\"scroll\">{svg}</div><figcaption>{caption}</figcaption></figure>"));
+        self.push(&format!(
+            "<figure><div class=\"scroll\">{svg}</div><figcaption>{caption}</figcaption></figure>"
+        ));
     }
 
     /// The whole page.

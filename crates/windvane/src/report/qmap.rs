@@ -1,6 +1,6 @@
 //! Q-maps: what a player thinks each cell is worth and where it would go, beside the exact answer.
 
-use windvane_world::picture::{Ink, Margins, Maze, Picture, Sheet, Style, Svg, VIRIDIS, colour_bar, Rect};
+use windvane_world::picture::{Ink, Margins, Maze, Picture, Rect, Sheet, Style, Svg, VIRIDIS, colour_bar};
 
 /// One player's view of a maze.
 #[derive(Clone, Debug)]
@@ -64,5 +64,8 @@ fn arrow(svg: &mut Svg, (x, y): (f64, f64), [dx, dy]: [f64; 2], reach: f64) {
     svg.line(tail, tip, &Style::line(Ink::PAPER, 1.1));
     let back = (x + dx * reach * 0.2, y + dy * reach * 0.2);
     let (side_x, side_y) = (-dy * reach * 0.55, dx * reach * 0.55);
-    svg.polygon([tip, (back.0 + side_x, back.1 + side_y), (back.0 - side_x, back.1 - side_y)], &Style::fill(Ink::PAPER));
+    svg.polygon(
+        [tip, (back.0 + side_x, back.1 + side_y), (back.0 - side_x, back.1 - side_y)],
+        &Style::fill(Ink::PAPER),
+    );
 }

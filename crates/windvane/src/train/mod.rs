@@ -190,3 +190,6 @@ pub(crate) fn warm_cosine(step: u64, steps: u64) -> f32 {
     let way = step as f64 / steps.max(1) as f64;
     (warm * (0.5 * (1.0 + (std::f64::consts::PI * way.min(1.0)).cos()) + 0.01)) as f32
 }
+
+#[cfg(test)]
+mod tests;

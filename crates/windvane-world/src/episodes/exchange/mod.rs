@@ -12,6 +12,7 @@ mod stage;
 pub use minari_write::export_minari;
 pub use npz_write::export_npz;
 
+use super::atomic::folder_of;
 use super::meta::{ContextEntry, Plan, Provenance};
 use super::partial::refuse_existing;
 use super::writer::{Block, EpisodeInfo, Leftover, Writer};
@@ -91,12 +92,10 @@ pub fn import(
     out: &Path,
 ) -> Result<Episodes, WorldError> {
     refuse_existing(out)?;
-    let beside = match out.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(beside).map_err(|error| WorldError::io(beside, "creating the folder", error))?;
-    let mut stage = Stage::new(beside, config)?;
+    if sources.is_empty() {
+        return Err(WorldError::Invalid("nothing to import: no source given".into()));
+    }
+    let mut stage = Stage::new(folder_of(out)?, config)?;
     let mut abouts = Vec::new();
     for source in sources {
         stage.begin_source(source, sources.len() > 1);
@@ -111,7 +110,8 @@ pub fn import(
     write(&staged, plan, out)
 }
 
-/// The plan of the new data set: the exported one if nothing was changed, else what the sources and the data say.
+/// The plan of the new data set: the exported one if nothing was changed, else what the sources (at least one) and the
+/// data say.
 fn plan_of(
     sources: &[PathBuf],
     config: &ImportConfig,
@@ -122,8 +122,7 @@ fn plan_of(
     if let ([About { plan: Some(plan), .. }], true) = (abouts, *config == ImportConfig::default()) {
         return Ok(plan.clone());
     }
-    let first =
-        abouts.first().ok_or_else(|| WorldError::Invalid("nothing to import: no source given".into()))?;
+    let first = &abouts[0];
     let exported = first.plan.as_ref().filter(|plan| {
         abouts.iter().all(|about| about.plan.as_ref().is_some_and(|other| other.env == plan.env))
     });

@@ -214,17 +214,16 @@ impl Tile {
             }
             let [row, col] = self.strides;
             let (mut a, mut b) = (self.a, self.b);
+            // Four links at a time hide the loop behind the arithmetic.
             for _ in 0..self.depth / 4 {
-                for p in 0..4 {
-                    link(&mut chains, a.wrapping_add(p * col), row, b.wrapping_add(p * self.b_stride));
+                for step in 0..4 {
+                    link(&mut chains, a.wrapping_add(step * col), row, b.wrapping_add(step * self.b_stride));
                 }
-                a = a.wrapping_add(4 * col);
-                b = b.wrapping_add(4 * self.b_stride);
+                (a, b) = (a.wrapping_add(4 * col), b.wrapping_add(4 * self.b_stride));
             }
             for _ in 0..self.depth % 4 {
                 link(&mut chains, a, row, b);
-                a = a.wrapping_add(col);
-                b = b.wrapping_add(self.b_stride);
+                (a, b) = (a.wrapping_add(col), b.wrapping_add(self.b_stride));
             }
             for (i, chains) in chains.into_iter().enumerate() {
                 for (v, chain) in chains.into_iter().enumerate() {

@@ -1,0 +1,192 @@
+//! The loop with a real learner: the belief of a tiny Randomized-Doors.
+
+use super::*;
+use crate::finite::belief::{BeliefConfig, BeliefTrainer};
+use crate::finite::survey::Survey;
+use observe::JsonLines;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::registry::{WorldConfig, make};
+use windvane_world::{Split, Start};
+
+/// Where a test works: a folder, and what a few episodes in four layouts say.
+struct Bench {
+    folder: tempfile::TempDir,
+    survey: Arc<Survey>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let world = make("doors", &WorldConfig { seed: 1, train: Some(4), test: Some(1) }).unwrap();
+        let config = CollectConfig {
+            contexts: world.contexts(Split::Train).to_vec(),
+            episodes: 3,
+            length: 60,
+            start: Start::Random,
+            seed: 1,
+        };
+        let data = collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ()).unwrap();
+        Self { survey: Arc::new(Survey::of(&data).unwrap()), folder }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn learner(&self) -> BeliefTrainer {
+        let config = BeliefConfig { steps: 20, batch: 4, width: 8, ..BeliefConfig::default() };
+        BeliefTrainer::new(self.survey.clone(), config, 5, &burn::tensor::Device::flex()).unwrap()
+    }
+
+    /// Trains a fresh learner on the checkpoint called `name`, stopping after `until` steps if that comes first.
+    fn train(&self, name: &str, until: u64) -> Result<Ended, LearnError> {
+        let interrupt = AtomicBool::new(false);
+        let path = self.path(name);
+        let stopper = Stopper { interrupt: &interrupt, until };
+        let mut observers: Vec<Box<dyn Observer + '_>> =
+            vec![Box::new(JsonLines::new(&path.with_extension("jsonl"))), Box::new(stopper)];
+        let nothing = |_: &BeliefTrainer, _| Ok(Evaluation::default());
+        train(&mut self.learner(), &SCHEDULE, &path, "belief of a test", nothing, &mut observers, &interrupt)
+    }
+}
+
+const SCHEDULE: Schedule = Schedule { steps: 20, log_every: 1, eval_every: 0, save_every: 4 };
+
+/// Asks the loop to stop after so many steps, as Ctrl-C would.
+struct Stopper<'a> {
+    interrupt: &'a AtomicBool,
+    until: u64,
+}
+
+impl Observer for Stopper<'_> {
+    fn logged(&mut self, at: &At, _: &Metrics) -> Result<(), LearnError> {
+        self.interrupt.store(at.step >= self.until, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn evaluated(&mut self, _: &At, _: &Metrics) -> Result<(), LearnError> {
+        Ok(())
+    }
+}
+
+/// The tensors of a finished checkpoint as bytes, without the words (times differ).
+fn tensors(bench: &Bench, name: &str) -> Vec<(String, Vec<f32>)> {
+    let saved = checkpoint::load(&bench.path(name), "belief of a test").unwrap().unwrap();
+    assert!(saved.complete && saved.step == 20);
+    let names: Vec<String> = saved.tensors.names().map(str::to_owned).collect();
+    names.into_iter().map(|name| (name.clone(), saved.tensors.values(&name).unwrap().to_vec())).collect()
+}
+
+#[test]
+fn a_run_stopped_anywhere_and_resumed_gives_the_same_bits() {
+    let bench = Bench::new();
+    assert_eq!(bench.train("whole", u64::MAX).unwrap(), Ended::Finished);
+    for stop in [1, 7, 8, 19] {
+        let name = format!("stopped-{stop}");
+        assert_eq!(bench.train(&name, stop).unwrap(), Ended::Interrupted(stop));
+        assert_eq!(bench.train(&name, u64::MAX).unwrap(), Ended::Finished);
+        assert_eq!(tensors(&bench, "whole"), tensors(&bench, &name), "stopped at {stop}");
+        let rows = std::fs::read_to_string(bench.path(&name).with_extension("jsonl")).unwrap();
+        assert_eq!(rows.lines().filter(|row| row.contains("\"train\"")).count(), 20, "each step is logged once");
+    }
+}
+
+#[test]
+fn a_run_killed_between_checkpoints_goes_on_from_the_last_and_gives_the_same_bits() {
+    let bench = Bench::new();
+    bench.train("whole", u64::MAX).unwrap();
+    // What a kill at step 11 leaves behind: the checkpoint of step 8, rows up to 11, half a file beside them.
+    bench.train("killed", 8).unwrap();
+    let log = bench.path("killed").with_extension("jsonl");
+    let mut rows = std::fs::read_to_string(&log).unwrap();
+    rows.push_str("{\"kind\":\"train\",\"step\":9}\n{\"kind\":\"train\",\"step\":11}\n{\"kind\":\"tr");
+    std::fs::write(&log, rows).unwrap();
+    std::fs::write(bench.path("killed.partial"), "half a checkpoint").unwrap();
+    bench.train("killed", u64::MAX).unwrap();
+    assert_eq!(tensors(&bench, "whole"), tensors(&bench, "killed"));
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 21, "20 steps and the last look");
+}
+
+#[test]
+fn a_finished_run_is_not_run_again() {
+    let bench = Bench::new();
+    bench.train("done", u64::MAX).unwrap();
+    let before = std::fs::read(bench.path("done")).unwrap();
+    assert_eq!(bench.train("done", u64::MAX).unwrap(), Ended::Finished);
+    assert_eq!(before, std::fs::read(bench.path("done")).unwrap());
+}
+
+#[test]
+fn foreign_newer_and_damaged_checkpoints_are_refused_by_name() {
+    let bench = Bench::new();
+    bench.train("good", u64::MAX).unwrap();
+    let path = bench.path("good");
+    let bytes = std::fs::read(&path).unwrap();
+    let message = |identity: &str| checkpoint::load(&path, identity).unwrap_err().to_string();
+    assert!(message("fb of a test").contains("is a checkpoint of belief of a test; expected one of fb of a test"));
+    for cut in [0, 5, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        assert!(message("belief of a test").contains("damaged"), "cut at {cut}");
+    }
+    let mut flipped = bytes.clone();
+    let last = flipped.len() - 1;
+    flipped[last] ^= 1;
+    std::fs::write(&path, &flipped).unwrap();
+    assert!(message("belief of a test").contains("damaged"), "one bit of a tensor");
+    let word = br#"version\":\"1"#;
+    let place = bytes.windows(word.len()).position(|part| part == word).unwrap();
+    let mut newer = bytes;
+    newer[place + word.len() - 1] = b'7';
+    std::fs::write(&path, &newer).unwrap();
+    assert!(message("belief of a test").contains("version 7"), "{}", message("belief of a test"));
+}
+
+#[test]
+fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() {
+    struct Broken(BeliefTrainer);
+    impl Learner for Broken {
+        fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+            let mut metrics = self.0.train_step(step)?;
+            if step == 10 {
+                metrics[0].1 = f64::NAN;
+            }
+            Ok(metrics)
+        }
+        fn save(&self, file: &mut TensorFile) {
+            self.0.save(file);
+        }
+        fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
+            self.0.load(file)
+        }
+    }
+    let bench = Bench::new();
+    let path = bench.path("broken");
+    let never = AtomicBool::new(false);
+    let nothing = |_: &Broken, _| Ok(Evaluation::default());
+    let error = train(&mut Broken(bench.learner()), &SCHEDULE, &path, "x", nothing, &mut [], &never).unwrap_err();
+    assert_eq!(error.to_string(), "loss became NaN at step 10; the last good checkpoint is kept");
+    assert_eq!(checkpoint::load(&path, "x").unwrap().unwrap().step, 8);
+}
+
+#[test]
+fn a_target_that_is_reached_ends_the_training_early() {
+    let bench = Bench::new();
+    let never = AtomicBool::new(false);
+    let good = |_: &BeliefTrainer, step| Ok(Evaluation { scores: vec![("steps", step as f64)], good_enough: step >= 10 });
+    let schedule = Schedule { eval_every: 5, ..SCHEDULE };
+    let ended = train(&mut bench.learner(), &schedule, &bench.path("early"), "x", good, &mut [], &never).unwrap();
+    assert_eq!(ended, Ended::Target(10));
+}
+
+#[test]
+fn two_trainers_never_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder::RunFolder::open(folder.path()).unwrap();
+    let error = folder::RunFolder::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("another process is training in this folder"), "{error}");
+    drop(first);
+    assert!(folder::RunFolder::open(folder.path()).is_ok());
+    assert!(folder::RunFolder::existing(&folder.path().join("none")).is_err());
+}
