@@ -2,6 +2,7 @@
 
 mod choice;
 mod commands;
+mod interrupt;
 mod output;
 mod progress;
 mod revision;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 /// Behavioural foundation models that sense hidden dynamics and act zero-shot.
 #[derive(Parser)]
-#[command(name = "windvane", version, about, arg_required_else_help = true)]
+#[command(name = "windvane", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,

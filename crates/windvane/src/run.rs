@@ -85,6 +85,12 @@ impl Run {
         serde_json::from_str(&text).map_err(|e| LearnError::run(&path, format!("not a run: {e}")))
     }
 
+    /// Whether belief and agent are trained to the end.
+    pub fn is_finished(&self) -> Result<bool, LearnError> {
+        Ok((!self.method.belief || checkpoint::is_complete(&self.belief)?)
+            && checkpoint::is_complete(&self.agent)?)
+    }
+
     /// The world with its contexts.
     pub fn world(&self) -> Result<Box<dyn Cmdp>, LearnError> {
         let sizes = WorldConfig {
@@ -153,7 +159,9 @@ impl Run {
         let situations = Arc::new(self.situations(survey, belief.map(|b| &**b))?);
         let draw = self.task_draw(survey)?;
         let mut trainer = FbTrainer::new(survey.clone(), situations, draw, config, self.seed, device)?;
-        let identity = self.identity(self.method.name, &self.plan)?;
+        // How scores are taken does not make it another agent.
+        let Plan { world: contexts, data, belief: beliefs, agent, .. } = &self.plan;
+        let identity = self.identity(self.method.name, &(contexts, data, beliefs, agent))?;
         let schedule = schedule(config.steps, config.steps.div_ceil(5));
         let make =
             |trainer: &FbTrainer| FiniteAgent::new(survey.clone(), belief.cloned(), trainer.model().clone());

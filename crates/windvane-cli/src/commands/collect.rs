@@ -35,7 +35,7 @@ pub(crate) struct Collect {
     /// Folder to make; it must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Who acts: uniform, sticky[:REPEAT], walker[:EPSILON] (grids); by default the paper's choice for the world
+    /// Who acts: `uniform`, `sticky[:REPEAT]`, `walker[:EPSILON]` (grids); by default the paper's choice for the world
     #[arg(long)]
     policy: Option<Policy>,
     /// Where episodes begin

@@ -62,6 +62,11 @@ impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = RunFolder::existing(&self.run)?;
         let mut run = Run::read(&folder)?;
+        anyhow::ensure!(
+            run.is_finished()?,
+            "{}: training is not finished; go on with `windvane train`",
+            self.run.display()
+        );
         let eval = &mut run.plan.eval;
         eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
         eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
@@ -76,9 +81,10 @@ impl Eval {
             let interrupt = AtomicBool::new(false);
             let world = run.world()?;
             let survey = Arc::new(run.data(&*world, &mut Bars)?);
-            let belief = match run.method.belief {
-                true => run.belief(&survey, &device, &mut Bars, &interrupt)?.map(Arc::new),
-                false => None,
+            let belief = if run.method.belief {
+                run.belief(&survey, &device, &mut Bars, &interrupt)?.map(Arc::new)
+            } else {
+                None
             };
             let agent = run.agent(&*world, &survey, belief.as_ref(), &device, &mut Bars, &interrupt)?;
             Ok(run.scores(&*world, &agent.context("the run is not finished")?, self.split.into(), mode)?)

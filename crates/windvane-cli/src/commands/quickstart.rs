@@ -1,13 +1,12 @@
 //! `windvane quickstart`: the whole story on Randomized-Doors, from nothing to a page, in minutes.
 
 use crate::watch::Bars;
-use crate::{output, table};
+use crate::{interrupt, output, table};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use windvane::config::Plan;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, ScoreRow, success};
@@ -63,7 +62,7 @@ impl Quickstart {
     fn stages(&self, device: &windvane::device::Device) -> anyhow::Result<()> {
         let plan = Plan::preset("doors", "quick")?.value().check()?;
         let folder = RunFolder::open(&self.out)?;
-        let interrupt = AtomicBool::new(false);
+        let interrupt = interrupt::flag()?;
         let run_of = |method| {
             let mut run = Run::in_folder(plan.clone(), method, self.seed, folder.path());
             run.agent = folder.file(&format!("{}.safetensors", method.name));
@@ -72,16 +71,19 @@ impl Quickstart {
         let shared = run_of(METHODS[0]);
         let world = shared.world()?;
         let survey = Arc::new(shared.data(&*world, &mut Bars)?);
-        let belief =
-            shared.belief(&survey, device, &mut Bars, &interrupt)?.map(Arc::new).context("interrupted")?;
+        let belief = shared
+            .belief(&survey, device, &mut Bars, interrupt)?
+            .map(Arc::new)
+            .context(interrupt::STOPPED)?;
         let mut agents = Vec::new();
         let mut lines = self.ceilings(&plan)?;
         let mut all: Vec<ScoreRow> = Vec::new();
         for &method in METHODS {
             let run = run_of(method);
             let belief = method.belief.then_some(&belief);
-            let agent =
-                run.agent(&*world, &survey, belief, device, &mut Bars, &interrupt)?.context("interrupted")?;
+            let agent = run
+                .agent(&*world, &survey, belief, device, &mut Bars, interrupt)?
+                .context(interrupt::STOPPED)?;
             let mut score = |split, mode| -> anyhow::Result<f64> {
                 let rows = run.scores(&*world, &agent, split, mode)?;
                 let share = success(&rows);

@@ -1,13 +1,12 @@
 //! `windvane train`: data, belief and agent in one folder.
 
 use crate::watch::Bars;
-use crate::{output, table};
+use crate::{interrupt, output, table};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use windvane::config::Plan;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
@@ -76,15 +75,17 @@ impl Train {
     }
 
     fn stages(&self, run: &Run, device: &windvane::device::Device, folder: &RunFolder) -> anyhow::Result<()> {
-        let interrupt = AtomicBool::new(false);
+        let interrupt = interrupt::flag()?;
         let world = run.world()?;
         let survey = Arc::new(run.data(&*world, &mut Bars)?);
-        let belief = match run.method.belief {
-            true => run.belief(&survey, device, &mut Bars, &interrupt)?.map(Arc::new),
-            false => None,
+        let belief = if run.method.belief {
+            let belief = run.belief(&survey, device, &mut Bars, interrupt)?;
+            Some(Arc::new(belief.context(interrupt::STOPPED)?))
+        } else {
+            None
         };
-        let agent = run.agent(&*world, &survey, belief.as_ref(), device, &mut Bars, &interrupt)?;
-        let agent = agent.context("interrupted")?;
+        let agent = run.agent(&*world, &survey, belief.as_ref(), device, &mut Bars, interrupt)?;
+        let agent = agent.context(interrupt::STOPPED)?;
         let mut all = Vec::new();
         let mut lines = Vec::new();
         for mode in [BeliefMode::Frozen, BeliefMode::Online] {

@@ -29,7 +29,7 @@ impl Lookup {
     }
 
     /// The episode of a transition.
-    #[inline(always)] // a call would cost as much again
+    #[inline]
     pub(super) fn find(&self, offsets: &[i64], transition: usize) -> usize {
         let wanted = transition as i64;
         assert!(wanted < offsets[offsets.len() - 1], "no transition {transition}");
@@ -37,11 +37,14 @@ impl Lookup {
         let first = self.first[slot] as usize;
         // Most slots lie within one episode or reach into the next: no search, and no branch to guess.
         let near = first + usize::from(offsets[first + 1] <= wanted);
-        if wanted < offsets[near + 1] {
-            return near;
-        }
+        if wanted < offsets[near + 1] { near } else { self.search(offsets, slot, near, wanted) }
+    }
+
+    /// Looks through the rest of a slot; apart, so that the rest of [`Self::find`] is small enough to need no call.
+    #[cold]
+    fn search(&self, offsets: &[i64], slot: usize, from: usize, wanted: i64) -> usize {
         let last = self.first.get(slot + 1).map_or(offsets.len() - 2, |&episode| episode as usize);
-        near + offsets[near + 1..=last].partition_point(|&next| next <= wanted)
+        from + offsets[from + 1..=last].partition_point(|&next| next <= wanted)
     }
 }
 

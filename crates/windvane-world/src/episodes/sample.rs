@@ -79,7 +79,7 @@ impl Episodes {
             rng.fill_bytes(bytemuck::cast_slice_mut(draws));
             batch.runs.extend(draws.iter().map(|&draw| {
                 // The upper half of the product is uniform up to one part in 2^64 / transitions: nothing to notice.
-                let first = (u128::from(draw) * transitions >> 64) as usize;
+                let first = ((u128::from(draw) * transitions) >> 64) as usize;
                 Run { first, episode: self.lookup.find(offsets, first) }
             }));
         }

@@ -65,6 +65,20 @@ pub fn save(
 
 /// Reads the checkpoint at `path`; `None` if there is no such file.
 pub fn load(path: &Path, identity: &str) -> Result<Option<Saved>, LearnError> {
+    let Some(saved) = read(path)? else { return Ok(None) };
+    let whose: String = word(path, &saved.tensors, "identity")?;
+    if whose != identity {
+        return Err(LearnError::run(path, format!("is a checkpoint of {whose}; expected one of {identity}")));
+    }
+    Ok(Some(saved))
+}
+
+/// Whether there is a checkpoint at `path`, of anything, whose training is over.
+pub fn is_complete(path: &Path) -> Result<bool, LearnError> {
+    Ok(read(path)?.is_some_and(|saved| saved.complete))
+}
+
+fn read(path: &Path) -> Result<Option<Saved>, LearnError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -74,14 +88,8 @@ pub fn load(path: &Path, identity: &str) -> Result<Option<Saved>, LearnError> {
         .map_err(|e| LearnError::run(path, format!("damaged checkpoint: {e}")))?;
     let version: u32 = word(path, &tensors, "version")?;
     if version > VERSION {
-        return Err(LearnError::run(
-            path,
-            format!("checkpoint version {version}; this program reads up to {VERSION}"),
-        ));
-    }
-    let whose: String = word(path, &tensors, "identity")?;
-    if whose != identity {
-        return Err(LearnError::run(path, format!("is a checkpoint of {whose}; expected one of {identity}")));
+        let problem = format!("checkpoint version {version}; this program reads up to {VERSION}");
+        return Err(LearnError::run(path, problem));
     }
     Ok(Some(Saved {
         step: word(path, &tensors, "step")?,

@@ -27,7 +27,8 @@ impl Bench {
             start: Start::Random,
             seed: 1,
         };
-        let data = collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ()).unwrap();
+        let data = collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ())
+            .unwrap();
         Self { survey: Arc::new(Survey::of(&data).unwrap()), folder }
     }
 
@@ -89,7 +90,11 @@ fn a_run_stopped_anywhere_and_resumed_gives_the_same_bits() {
         assert_eq!(bench.train(&name, u64::MAX).unwrap(), Ended::Finished);
         assert_eq!(tensors(&bench, "whole"), tensors(&bench, &name), "stopped at {stop}");
         let rows = std::fs::read_to_string(bench.path(&name).with_extension("jsonl")).unwrap();
-        assert_eq!(rows.lines().filter(|row| row.contains("\"train\"")).count(), 20, "each step is logged once");
+        assert_eq!(
+            rows.lines().filter(|row| row.contains("\"train\"")).count(),
+            20,
+            "each step is logged once"
+        );
     }
 }
 
@@ -125,7 +130,9 @@ fn foreign_newer_and_damaged_checkpoints_are_refused_by_name() {
     let path = bench.path("good");
     let bytes = std::fs::read(&path).unwrap();
     let message = |identity: &str| checkpoint::load(&path, identity).unwrap_err().to_string();
-    assert!(message("fb of a test").contains("is a checkpoint of belief of a test; expected one of fb of a test"));
+    assert!(
+        message("fb of a test").contains("is a checkpoint of belief of a test; expected one of fb of a test")
+    );
     for cut in [0, 5, bytes.len() / 2, bytes.len() - 1] {
         std::fs::write(&path, &bytes[..cut]).unwrap();
         assert!(message("belief of a test").contains("damaged"), "cut at {cut}");
@@ -165,7 +172,8 @@ fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() 
     let path = bench.path("broken");
     let never = AtomicBool::new(false);
     let nothing = |_: &Broken, _| Ok(Evaluation::default());
-    let error = train(&mut Broken(bench.learner()), &SCHEDULE, &path, "x", nothing, &mut [], &never).unwrap_err();
+    let error =
+        train(&mut Broken(bench.learner()), &SCHEDULE, &path, "x", nothing, &mut [], &never).unwrap_err();
     assert_eq!(error.to_string(), "loss became NaN at step 10; the last good checkpoint is kept");
     assert_eq!(checkpoint::load(&path, "x").unwrap().unwrap().step, 8);
 }
@@ -174,9 +182,12 @@ fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() 
 fn a_target_that_is_reached_ends_the_training_early() {
     let bench = Bench::new();
     let never = AtomicBool::new(false);
-    let good = |_: &BeliefTrainer, step| Ok(Evaluation { scores: vec![("steps", step as f64)], good_enough: step >= 10 });
+    let good = |_: &BeliefTrainer, step| {
+        Ok(Evaluation { scores: vec![("steps", step as f64)], good_enough: step >= 10 })
+    };
     let schedule = Schedule { eval_every: 5, ..SCHEDULE };
-    let ended = train(&mut bench.learner(), &schedule, &bench.path("early"), "x", good, &mut [], &never).unwrap();
+    let ended =
+        train(&mut bench.learner(), &schedule, &bench.path("early"), "x", good, &mut [], &never).unwrap();
     assert_eq!(ended, Ended::Target(10));
 }
 

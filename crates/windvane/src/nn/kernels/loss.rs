@@ -1,7 +1,7 @@
 //! The inner loops of the losses.
 #![allow(unsafe_code, clippy::inline_always)]
 
-use super::rows::{LANES, fold};
+use super::rows::{LANES, dot_product, fold};
 use super::simd::per_level;
 
 /// Turns gaps into pulls, `weight * gap`, and returns half the sum of `weight * gap^2`.
@@ -37,5 +37,21 @@ per_level! {
         let ((left, right), after) = (m.split_at_mut(skip), skip + 1);
         gaps(left, &target[..skip], &weight[..skip], discount)
             + gaps(&mut right[1..], &target[after..], &weight[after..], discount)
+    }
+
+    /// The orthonormality loss row by row: turns `grad`, which holds `weight * b (b^T b)`, into the gradient, and returns what
+    /// the rows' own lengths add to the loss. `skip` says whether a row's pair with itself does not count.
+    pub(crate) fn ortho_rows(b: &[f32], weighted: &[f32], d: usize, grad: &mut [f32], pair: f32, one: f32, skip: bool) -> f64 {
+        let mut loss = 0.0;
+        for ((grad, b), weighted) in grad.chunks_exact_mut(d).zip(b.chunks_exact(d)).zip(weighted.chunks_exact(d)) {
+            let own = dot_product(b, weighted); // |b_i|^2, times weight
+            let skipped = if skip { own } else { 0.0 };
+            loss -= f64::from(one) * f64::from(own) + 0.5 * f64::from(pair) * f64::from(skipped) * f64::from(skipped);
+            for (grad, &weighted) in grad.iter_mut().zip(weighted) {
+                let pairs = weighted.mul_add(-skipped, *grad);
+                *grad = 2.0 * (pairs * pair - weighted * one);
+            }
+        }
+        loss
     }
 }

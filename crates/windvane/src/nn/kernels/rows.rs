@@ -42,7 +42,7 @@ fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
 }
 
 #[inline(always)]
-fn dot_product(x: &[f32], y: &[f32]) -> f32 {
+pub(super) fn dot_product(x: &[f32], y: &[f32]) -> f32 {
     sum2(x, y, f32::mul_add)
 }
 
@@ -94,7 +94,11 @@ per_level! {
 
     /// The sum of squares, each run of 4096 elements in single precision and the runs in double.
     pub(crate) fn square_sum(x: &[f32]) -> f64 {
-        x.chunks(4096).map(|x| f64::from(dot_product(x, x))).sum()
+        let mut sum = 0.0;
+        for run in x.chunks(4096) {
+            sum += f64::from(dot_product(run, run));
+        }
+        sum
     }
 
     /// Layer normalisation of rows as wide as `gain`, without its activation: `y = (x - mean) / deviation * gain + shift`.

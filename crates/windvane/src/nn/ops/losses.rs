@@ -116,15 +116,7 @@ impl Fused<1> for OrthoLoss {
         let mut grad = Buffer::new(n * d); // 2 b (b^T b), times weight
         gemm(level, right, Mat::new(&gram, d, d), MatMut::new(&mut grad, n, d), Start::Zero);
         let mut loss = 0.5 * f64::from(pair) * row_kernel::square_sum(level, &gram);
-        for ((grad, b), weighted) in grad.chunks_exact_mut(d).zip(values(&b).chunks_exact(d)).zip(weighted.chunks_exact(d)) {
-            let own = row_kernel::dot(level, b, weighted); // |b_i|^2, times weight
-            let skipped = if self.0.is_none() { own } else { 0.0 };
-            loss -= f64::from(one) * f64::from(own) + 0.5 * f64::from(pair) * f64::from(skipped) * f64::from(skipped);
-            for (grad, &weighted) in grad.iter_mut().zip(weighted) {
-                let pairs = weighted.mul_add(-skipped, *grad);
-                *grad = 2.0 * (pairs * pair - weighted * one);
-            }
-        }
+        loss += kernel::ortho_rows(level, values(&b), &weighted, d, &mut grad, pair, one, self.0.is_none());
         (scalar(loss as f32), Some(tensor(grad, [n, d])))
     }
 
