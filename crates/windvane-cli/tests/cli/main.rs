@@ -3,6 +3,7 @@
 
 mod collect;
 mod data;
+mod learn;
 mod worlds;
 
 use serde_json::Value;
