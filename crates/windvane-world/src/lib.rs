@@ -20,7 +20,9 @@ pub mod rng;
 pub mod trajectory;
 
 pub use batch::BatchEnv;
-pub use env::{Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
+pub use env::{
+    Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step,
+};
 pub use error::WorldError;
 pub use reward::{Reward, Task};
 pub use rng::Rng;

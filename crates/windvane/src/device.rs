@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long a driver may take over a first small product before it counts as hanging. Software drivers compile their
 /// shaders for seconds.
-const PROBE_LIMIT: Duration = Duration::from_secs(60);
+const PROBE_LIMIT: Duration = Duration::from_mins(1);
 
 /// More threads than any machine this runs on has: a larger number is a slip.
 const MAX_THREADS: usize = 1024;
@@ -131,7 +131,10 @@ impl Threads {
             let expected = format!("1 to {MAX_THREADS}");
             return Err(NnError::Size { what: "threads".to_owned(), size: count, expected });
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|i| format!("windvane-{i}")).build();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(count)
+            .thread_name(|i| format!("windvane-{i}"))
+            .build();
         pool.map(Self).map_err(|e| NnError::Setting(format!("{count} threads cannot be started: {e}")))
     }
 

@@ -156,7 +156,7 @@ impl Run {
         interrupt: &AtomicBool,
     ) -> Result<Option<FiniteAgent>, LearnError> {
         let config = self.plan.agent.fb;
-        let situations = Arc::new(self.situations(survey, belief.map(|b| &**b))?);
+        let situations = Arc::new(self.situations(survey, belief.map(|b| &**b)));
         let draw = self.task_draw(survey)?;
         let mut trainer = FbTrainer::new(survey.clone(), situations, draw, config, self.seed, device)?;
         // How scores are taken does not make it another agent.
@@ -192,7 +192,7 @@ impl Run {
     }
 
     /// What the forward map will be told in training: beliefs of many contexts, computed once; or nothing, once.
-    fn situations(&self, survey: &Survey, belief: Option<&FiniteBelief>) -> Result<Situations, LearnError> {
+    fn situations(&self, survey: &Survey, belief: Option<&FiniteBelief>) -> Situations {
         let states = survey.states();
         let count = if belief.is_some() { self.plan.agent.beliefs } else { survey.groups().len() };
         let contexts = Contexts::new(survey, self.plan.belief.context);
@@ -211,7 +211,7 @@ impl Run {
         if self.method.cone {
             situations.axes = centred(&situations.axes, states, self.plan.agent.fb.nets.dim);
         }
-        Ok(situations)
+        situations
     }
 
     fn task_draw(&self, survey: &Survey) -> Result<TaskDraw, LearnError> {

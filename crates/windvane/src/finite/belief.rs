@@ -1,4 +1,4 @@
-//! The belief encoder f_dyn where transitions are tokens: a transformer over what a set of transitions says of each state.
+//! The belief encoder `f_dyn` where transitions are tokens: a transformer over what a set of transitions says of each state.
 //!
 //! Every transition is evidence about states: the one it left and the one it entered can be entered; one that it could
 //! have entered (some other episode did, by the same move) and did not was refused. Evidence of a set is the union, so

@@ -39,12 +39,12 @@ pub fn evaluate(survey: &Survey, p: &[f32], policy: &[u32], gamma: f32, m: &[f32
     for (s, out) in out.chunks_exact_mut(states).enumerate() {
         let pair = s * survey.actions() + policy[s] as usize;
         out.fill(0.0);
-        for token in pair * width..(pair + 1) * width {
-            let share = gamma * p[token];
-            if share != 0.0 {
-                let next = survey.successors()[token] as usize;
-                out.iter_mut().zip(&m[next * states..][..states]).for_each(|(o, m)| *o += share * m);
-            }
+        let tokens = pair * width..(pair + 1) * width;
+        for (p, &next) in
+            p[tokens.clone()].iter().zip(&survey.successors()[tokens]).filter(|(p, _)| **p != 0.0)
+        {
+            let ahead = &m[next as usize * states..][..states];
+            out.iter_mut().zip(ahead).for_each(|(o, m)| *o += gamma * p * m);
         }
         out[s] += 1.0 / survey.rho()[s];
     }

@@ -101,7 +101,8 @@ impl Adam {
         scale: f32,
         mut follow: Option<Follow<'_>>,
     ) -> f32 {
-        let grads: Vec<_> = self.slots.iter().map(|slot| weights[slot.id].grad_remove(&mut gradients)).collect();
+        let grads: Vec<_> =
+            self.slots.iter().map(|slot| weights[slot.id].grad_remove(&mut gradients)).collect();
         drop((weights, gradients));
         let norm = global_norm(&grads);
         let shrink = self.config.clip.map_or(1.0, |limit| if norm > limit { limit / norm } else { 1.0 });
@@ -122,7 +123,8 @@ impl Adam {
                 keep: if matrix { 1.0 - rate * decay } else { 1.0 },
                 tau: follow.as_ref().map_or(0.0, |f| f.tau),
             };
-            let (mut value, mut mean, mut square) = (params.take(slot.id), slot.mean.extract(), slot.square.extract());
+            let (mut value, mut mean, mut square) =
+                (params.take(slot.id), slot.mean.extract(), slot.square.extract());
             let mut target = follow.as_mut().map(|f| f.target.take(slot.id));
             adam_update(&mut value, &mut mean, &mut square, target.as_mut(), grad, step);
             params.set(slot.id, value);
@@ -162,10 +164,9 @@ impl Adam {
 
 /// The Euclidean norm of all gradients together, folded in name order.
 fn global_norm(grads: &[Option<Tensor<2>>]) -> f32 {
-    let squares = grads.iter().flatten().map(|grad| super::ops::adam::sum_of_squares(grad));
+    let squares = grads.iter().flatten().map(super::ops::adam::sum_of_squares);
     squares.sum::<f64>().sqrt() as f32
 }
-
 
 #[cfg(test)]
 #[path = "adam_tests.rs"]

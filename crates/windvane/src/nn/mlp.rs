@@ -78,9 +78,11 @@ impl MlpConfig {
         }
         let widths = self.inputs.iter().chain(&self.hidden).chain([&self.output]);
         match widths.copied().find(|width| !(1..=MAX_WIDTH).contains(width)) {
-            Some(size) => {
-                Err(NnError::Size { what: format!("{name}: width"), size, expected: format!("1 to {MAX_WIDTH}") })
-            }
+            Some(size) => Err(NnError::Size {
+                what: format!("{name}: width"),
+                size,
+                expected: format!("1 to {MAX_WIDTH}"),
+            }),
             None => Ok(()),
         }
     }
@@ -172,6 +174,7 @@ impl Mlp {
     }
 
     /// The layers in order, each with its activation, and gain and shift of the first layer's LayerNorm.
+    #[allow(clippy::type_complexity)] // two small pairs that are taken apart at once
     pub(crate) fn parts(&self) -> (&[(Linear, Act)], Option<(ParamId, ParamId)>) {
         (&self.layers, self.norm)
     }
@@ -224,8 +227,10 @@ mod tests {
     #[test]
     fn zero_and_absurd_sizes_are_errors_that_name_the_network() {
         let mut params = Params::new(&Device::flex(), 3);
-        for (inputs, hidden, output) in [(vec![0], vec![4], 2), (vec![3], vec![0], 2), (vec![3], vec![4], 0)] {
-            let error = Mlp::new(&mut params, "f/trunk", &MlpConfig::paper(&inputs, &hidden, output)).unwrap_err();
+        for (inputs, hidden, output) in [(vec![0], vec![4], 2), (vec![3], vec![0], 2), (vec![3], vec![4], 0)]
+        {
+            let error =
+                Mlp::new(&mut params, "f/trunk", &MlpConfig::paper(&inputs, &hidden, output)).unwrap_err();
             assert_eq!(error.to_string(), "f/trunk: width: 0 is not a usable size, expected 1 to 65536");
         }
         assert!(Mlp::new(&mut params, "n", &MlpConfig::paper(&[3], &[usize::MAX], 2)).is_err());

@@ -48,7 +48,7 @@ impl Params {
 
     /// Adds a parameter and draws its first values from the stream of its name.
     pub fn add(&mut self, name: &str, shape: [usize; 2], init: Init) -> Result<ParamId, NnError> {
-        let elements = shape[0].checked_mul(shape[1]).unwrap_or(usize::MAX);
+        let elements = shape[0].saturating_mul(shape[1]);
         if elements == 0 || elements > MAX_ELEMENTS {
             return Err(NnError::Size {
                 what: format!("parameter \"{name}\" of {} x {}", shape[0], shape[1]),
@@ -124,12 +124,15 @@ impl Params {
 
     /// Reads every parameter back; the file must hold exactly this store's names and shapes below `prefix`.
     pub fn load(&mut self, file: &TensorFile, prefix: &str) -> Result<(), NnError> {
-        if let Some(name) = file.names().find(|n| n.strip_prefix(prefix).is_some_and(|n| !self.index.contains_key(n))) {
+        if let Some(name) =
+            file.names().find(|n| n.strip_prefix(prefix).is_some_and(|n| !self.index.contains_key(n)))
+        {
             let problem = "is in the file but not in this network".to_owned();
             return Err(NnError::Parameter { name: name.to_owned(), problem });
         }
         let read = |(name, id): (&String, &ParamId)| {
-            file.tensor(&format!("{prefix}{name}"), self.values[id.0].dims(), &self.device).map(|t| (*id, place(t)))
+            file.tensor(&format!("{prefix}{name}"), self.values[id.0].dims(), &self.device)
+                .map(|t| (*id, place(t)))
         };
         let values = self.index.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         for (id, value) in values {

@@ -101,14 +101,13 @@ impl RowMlp {
         for i in 0..self.layers.len() {
             let (done, rest) = self.layers.split_at_mut(i);
             let RowLayer { parts: w, b, act, out } = &mut rest[0];
-            match done.last() {
-                Some(below) => w[0].multiply(&below.out, out, Start::Bias(b)),
-                None => {
-                    assert_eq!(parts.len(), w.len(), "parts of the input");
-                    out.copy_from_slice(b);
-                    for (x, w) in parts.iter().zip(w) {
-                        w.multiply(x, out, Start::Add);
-                    }
+            if let Some(below) = done.last() {
+                w[0].multiply(&below.out, out, Start::Bias(b));
+            } else {
+                assert_eq!(parts.len(), w.len(), "parts of the input");
+                out.copy_from_slice(b);
+                for (x, w) in parts.iter().zip(w) {
+                    w.multiply(x, out, Start::Add);
                 }
             }
             match &self.norm {

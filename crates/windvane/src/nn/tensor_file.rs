@@ -93,10 +93,13 @@ impl TensorFile {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, NnError> {
         let fault = |problem: String| NnError::File(problem);
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| fault(e.to_string()))?;
-        let mut words: BTreeMap<String, String> = match header.metadata().as_ref().and_then(|meta| meta.get(META)) {
-            Some(words) => serde_json::from_str(words).map_err(|e| fault(format!("metadata \"{META}\": {e}")))?,
-            None => BTreeMap::new(),
-        };
+        let mut words: BTreeMap<String, String> =
+            match header.metadata().as_ref().and_then(|meta| meta.get(META)) {
+                Some(words) => {
+                    serde_json::from_str(words).map_err(|e| fault(format!("metadata \"{META}\": {e}")))?
+                }
+                None => BTreeMap::new(),
+            };
         let file = SafeTensors::deserialize(bytes).map_err(|e| fault(e.to_string()))?;
         let mut tensors = BTreeMap::new();
         for (name, view) in file.iter() {
@@ -111,7 +114,9 @@ impl TensorFile {
         let expected = words.remove(CHECKSUM);
         let file = Self { tensors, words };
         match expected {
-            Some(expected) if expected != file.checksum() => Err(fault("its checksum does not fit its tensors".into())),
+            Some(expected) if expected != file.checksum() => {
+                Err(fault("its checksum does not fit its tensors".into()))
+            }
             _ => Ok(file),
         }
     }
@@ -142,7 +147,8 @@ mod tests {
 
     fn sample() -> TensorFile {
         let mut file = TensorFile::default();
-        let tensor = Tensor::<2>::from_floats([[1.0, -2.5, 3.0], [f32::MIN_POSITIVE, 0.0, 1e30]], &Device::flex());
+        let tensor =
+            Tensor::<2>::from_floats([[1.0, -2.5, 3.0], [f32::MIN_POSITIVE, 0.0, 1e30]], &Device::flex());
         file.insert("b/w".to_owned(), &tensor);
         file.insert("a/w".to_owned(), &tensor.transpose());
         file.insert_word("step", 17);

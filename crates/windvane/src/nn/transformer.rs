@@ -47,7 +47,11 @@ impl SetTransformer {
         let SetConfig { input, width, heads, blocks, hidden } = *config;
         if heads == 0 || width % heads != 0 {
             let what = format!("{name}: heads");
-            return Err(NnError::Size { what, size: heads, expected: format!("a divisor of the width {width}") });
+            return Err(NnError::Size {
+                what,
+                size: heads,
+                expected: format!("a divisor of the width {width}"),
+            });
         }
         let embed = Linear::new(params, &format!("{name}/embed"), &[input], width)?;
         let blocks = (0..blocks).map(|i| {
@@ -69,12 +73,24 @@ impl SetTransformer {
     /// Each set's mean over its real tokens: `tokens [sets * longest, input]` -> `[sets, width]`.
     ///
     /// `lengths` gives the number of real tokens of each set; `None` means that all are. An empty set gives 0.
-    pub fn forward(&self, weights: &Weights, tokens: Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+    pub fn forward(
+        &self,
+        weights: &Weights,
+        tokens: Tensor<2>,
+        sets: usize,
+        lengths: Option<&[usize]>,
+    ) -> Tensor<2> {
         ops::set_mean(self.tokens(weights, tokens, sets, lengths), sets, lengths)
     }
 
     /// Each token seen in the light of its set, `[sets * longest, width]`; padding tokens hold meaningless values.
-    pub fn tokens(&self, weights: &Weights, tokens: Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+    pub fn tokens(
+        &self,
+        weights: &Weights,
+        tokens: Tensor<2>,
+        sets: usize,
+        lengths: Option<&[usize]>,
+    ) -> Tensor<2> {
         let mut x = self.embed.forward(weights, Input::One(tokens), Act::None);
         for block in &self.blocks {
             x = block.forward(weights, x, sets, self.heads, lengths);
@@ -84,7 +100,14 @@ impl SetTransformer {
 }
 
 impl Block {
-    fn forward(&self, w: &Weights, x: Tensor<2>, sets: usize, heads: usize, lengths: Option<&[usize]>) -> Tensor<2> {
+    fn forward(
+        &self,
+        w: &Weights,
+        x: Tensor<2>,
+        sets: usize,
+        heads: usize,
+        lengths: Option<&[usize]>,
+    ) -> Tensor<2> {
         let qkv = self.qkv.forward(w, Input::One(norm(w, x.clone(), self.norm1)), Act::None);
         let mixed = ops::set_attention(qkv, sets, heads, lengths);
         let x = x + self.mix.forward(w, Input::One(mixed), Act::None);
@@ -108,7 +131,8 @@ mod tests {
     fn encode(tokens: &[f32], sets: usize, lengths: Option<&[usize]>) -> Vec<f32> {
         let mut params = Params::new(&Device::flex(), 1);
         let net = SetTransformer::new(&mut params, "set", &CONFIG).unwrap();
-        let tokens = Tensor::from_data(TensorData::new(tokens.to_vec(), [tokens.len() / 3, 3]), &Device::flex());
+        let tokens =
+            Tensor::from_data(TensorData::new(tokens.to_vec(), [tokens.len() / 3, 3]), &Device::flex());
         to_vec(net.forward(&params.weights(), tokens, sets, lengths))
     }
 

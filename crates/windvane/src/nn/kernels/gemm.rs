@@ -105,7 +105,13 @@ pub fn product_rate(times: usize) -> u64 {
     let (mut a, mut c) = (Buffer::new(N * N), Buffer::new(N * N));
     a.fill(0.5);
     for _ in 0..times {
-        gemm(Level::current(), Mat::new(&a, N, N), Mat::new(&a, N, N), MatMut::new(&mut c, N, N), Start::Zero);
+        gemm(
+            Level::current(),
+            Mat::new(&a, N, N),
+            Mat::new(&a, N, N),
+            MatMut::new(&mut c, N, N),
+            Start::Zero,
+        );
     }
     (times * N * N * N) as u64
 }
@@ -118,7 +124,13 @@ thread_local! {
 /// `c = a b`, or `c + a b`, or `bias + a b`.
 pub(crate) fn gemm(level: Level, a: Mat<'_>, b: Mat<'_>, c: MatMut<'_>, start: Start<'_>) {
     let (m, n, k) = (a.rows, b.cols, a.cols);
-    assert!(b.rows == k && c.rows == m && c.cols == n, "{m} x {k} times {} x {n} into {} x {}", b.rows, c.rows, c.cols);
+    assert!(
+        b.rows == k && c.rows == m && c.cols == n,
+        "{m} x {k} times {} x {n} into {} x {}",
+        b.rows,
+        c.rows,
+        c.cols
+    );
     if m == 0 || n == 0 {
         return;
     }
@@ -154,7 +166,13 @@ pub(crate) fn gemm(level: Level, a: Mat<'_>, b: Mat<'_>, c: MatMut<'_>, start: S
             let work = |part: usize, c_rows: &mut [f32]| {
                 let rows = share.min(m - part * share);
                 let from = part * share * a.row + top * a.col;
-                let block = Block { a: &a.data[from.min(a.data.len())..], a_strides: [a.row, a.col], right, first, depth };
+                let block = Block {
+                    a: &a.data[from.min(a.data.len())..],
+                    a_strides: [a.row, a.col],
+                    right,
+                    first,
+                    depth,
+                };
                 block.multiply(level, shape, MatMut::strided(&mut c_rows[left..], rows, cols, c.stride));
             };
             if parts == 1 {
@@ -182,7 +200,9 @@ impl Shape {
     /// The tile that wastes least on `n` columns.
     fn pick(level: Level, n: usize) -> Self {
         match level.set() {
-            Set::Avx512 if n % 48 == 0 && n % 64 != 0 => Self { lanes: 16, panel: 48, columns: 960 },
+            Set::Avx512 if n.is_multiple_of(48) && !n.is_multiple_of(64) => {
+                Self { lanes: 16, panel: 48, columns: 960 }
+            }
             Set::Avx512 => Self { lanes: 16, panel: 64, columns: 1024 },
             Set::Avx2 => Self { lanes: 8, panel: 16, columns: 1024 },
             Set::Baseline => Self { lanes: 4, panel: 8, columns: 1024 },
@@ -229,7 +249,15 @@ fn pack(
 }
 
 /// One panel of a transposed matrix: column `q` of the panel lies in one piece at `q * stride`.
-fn pack_transposed(level: Level, from: &[f32], stride: usize, depth: usize, taken: usize, to: &mut [f32], width: usize) {
+fn pack_transposed(
+    level: Level,
+    from: &[f32],
+    stride: usize,
+    depth: usize,
+    taken: usize,
+    to: &mut [f32],
+    width: usize,
+) {
     assert!((taken - 1) * stride + depth <= from.len() && taken <= width && depth * width <= to.len());
     let whole = [depth / 8 * 8, taken / 8 * 8];
     for q in (0..whole[1]).step_by(8) {

@@ -171,8 +171,14 @@ mod x86 {
             }
             for i in 0..4 {
                 let (low, high) = (fours[i], fours[4 + i]);
-                arch::_mm256_storeu_ps(to.add(i * to_stride), arch::_mm256_permute2f128_ps::<0x20>(low, high));
-                arch::_mm256_storeu_ps(to.add((i + 4) * to_stride), arch::_mm256_permute2f128_ps::<0x31>(low, high));
+                arch::_mm256_storeu_ps(
+                    to.add(i * to_stride),
+                    arch::_mm256_permute2f128_ps::<0x20>(low, high),
+                );
+                arch::_mm256_storeu_ps(
+                    to.add((i + 4) * to_stride),
+                    arch::_mm256_permute2f128_ps::<0x31>(low, high),
+                );
             }
         }
     }

@@ -20,7 +20,8 @@ fn gaps(m: &mut [f32], target: &[f32], weight: &[f32], discount: f32) -> f32 {
             pull(&mut m[i], target[i], weight[i], &mut lanes[i]);
         }
     }
-    for (((m, &target), &weight), lane) in m_rest.iter_mut().zip(target_rest).zip(weight_rest).zip(&mut lanes) {
+    for (((m, &target), &weight), lane) in m_rest.iter_mut().zip(target_rest).zip(weight_rest).zip(&mut lanes)
+    {
         pull(m, target, weight, lane);
     }
     0.5 * fold(lanes)

@@ -105,13 +105,13 @@ impl AllocationController for Buffer {
     }
 
     unsafe fn memory_mut(&mut self, _: AccessPolicy) -> Result<&mut [MaybeUninit<u8>], AccessError> {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut **self);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(self);
         // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the caller promises to write initialised bytes only.
         Ok(unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) })
     }
 
     fn memory(&self, _: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
-        let bytes: &[u8] = bytemuck::cast_slice(&**self);
+        let bytes: &[u8] = bytemuck::cast_slice(self);
         // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and nothing can be written through this reference.
         Ok(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) })
     }

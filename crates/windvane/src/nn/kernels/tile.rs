@@ -63,7 +63,13 @@ impl Block<'_> {
 ///
 /// # Safety
 /// As for [`Lanes::transpose`].
-pub(super) unsafe fn transpose(level: Level, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+pub(super) unsafe fn transpose(
+    level: Level,
+    from: *const f32,
+    from_stride: usize,
+    to: *mut f32,
+    to_stride: usize,
+) {
     // SAFETY: a `Level` exists only on machines that have its instructions; the blocks are the caller's.
     unsafe {
         match level.set() {
@@ -84,7 +90,8 @@ unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize>(block: &Bloc
     let mut copied = [0.0; 8 * DEPTH];
     let mut i = 0;
     while i < c.rows {
-        let (from, to) = (block.a.as_ptr().wrapping_add(i * row), c.data.as_mut_ptr().wrapping_add(i * c.stride));
+        let (from, to) =
+            (block.a.as_ptr().wrapping_add(i * row), c.data.as_mut_ptr().wrapping_add(i * c.stride));
         // SAFETY: rows i.. of both matrices are inside their slices.
         unsafe {
             if i + ROWS <= c.rows {
@@ -93,7 +100,11 @@ unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize>(block: &Bloc
                 } else {
                     // A transposed left matrix: its rows are gathered once instead of once per panel.
                     for p in 0..block.depth {
-                        std::ptr::copy_nonoverlapping(from.add(p * col), copied.as_mut_ptr().add(p * ROWS), ROWS);
+                        std::ptr::copy_nonoverlapping(
+                            from.add(p * col),
+                            copied.as_mut_ptr().add(p * ROWS),
+                            ROWS,
+                        );
                     }
                     panels::<V, ROWS, REGISTERS>(block, copied.as_ptr(), [1, ROWS], to, &c);
                 }
@@ -129,7 +140,9 @@ unsafe fn panels<V: Lanes, const ROWS: usize, const REGISTERS: usize>(
         unsafe {
             let (b, b_stride) = match block.right {
                 Right::InPlace(rows, stride) => (rows.as_ptr().add(left), stride),
-                Right::Packed(panels) => (panels.as_ptr().add(left * block.depth), taken.next_multiple_of(V::N)),
+                Right::Packed(panels) => {
+                    (panels.as_ptr().add(left * block.depth), taken.next_multiple_of(V::N))
+                }
             };
             let to = to.add(left);
             let first = match block.first {
@@ -172,7 +185,12 @@ impl Tile {
     /// # Safety
     /// As for [`panels`].
     #[inline(always)]
-    unsafe fn edge<V: Lanes, const ROWS: usize, const REGISTERS: usize>(self, to: *mut f32, stride: usize, taken: usize) {
+    unsafe fn edge<V: Lanes, const ROWS: usize, const REGISTERS: usize>(
+        self,
+        to: *mut f32,
+        stride: usize,
+        taken: usize,
+    ) {
         let width = REGISTERS * V::N;
         // SAFETY: whole registers are inside `c`'s rows where `taken == width`; otherwise only `taken` columns of it are
         // touched and the buffer holds 8 rows of the widest tile.
@@ -183,7 +201,11 @@ impl Tile {
             let mut buffer = [0.0_f32; 8 * 64];
             if matches!(self.first, Chain::Keep) {
                 for i in 0..ROWS {
-                    std::ptr::copy_nonoverlapping(to.add(i * stride), buffer.as_mut_ptr().add(i * width), taken);
+                    std::ptr::copy_nonoverlapping(
+                        to.add(i * stride),
+                        buffer.as_mut_ptr().add(i * width),
+                        taken,
+                    );
                 }
             }
             self.whole::<V, ROWS, REGISTERS>(buffer.as_mut_ptr(), width);

@@ -66,7 +66,9 @@ fn update(
     step: AdamStep,
 ) {
     let level = Level::current();
-    let work = |(((value, mean), square), grad): (((&mut [f32], &mut [f32]), &mut [f32]), &[f32]), target: Option<&mut [f32]>| {
+    #[allow(clippy::type_complexity)] // the shape that zipping four slices has
+    let work = |(((value, mean), square), grad): (((&mut [f32], &mut [f32]), &mut [f32]), &[f32]),
+                target: Option<&mut [f32]>| {
         kernel::adam(level, value, mean, square, grad, step);
         if let Some(target) = target {
             kernel::follow(level, target, value, step.tau);
@@ -76,7 +78,9 @@ fn update(
         let runs = value.par_chunks_mut(RUN).zip(mean.par_chunks_mut(RUN)).zip(square.par_chunks_mut(RUN));
         let runs = runs.zip(grad.par_chunks(RUN));
         match target {
-            Some(target) => runs.zip(target.par_chunks_mut(RUN)).for_each(|(run, target)| work(run, Some(target))),
+            Some(target) => {
+                runs.zip(target.par_chunks_mut(RUN)).for_each(|(run, target)| work(run, Some(target)));
+            }
             None => runs.for_each(|run| work(run, None)),
         }
     } else {

@@ -36,7 +36,12 @@ impl Fused<3> for Linear {
         (y, Some((kept, slope)))
     }
 
-    fn backward(self, ([x, w], slope): Kept<2>, grad: FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+    fn backward(
+        self,
+        ([x, w], slope): Kept<2>,
+        grad: FlexTensor,
+        wanted: [bool; 3],
+    ) -> [Option<FlexTensor>; 3] {
         let (grad, sums) = activate_backward(self.0, grad, slope.as_ref(), wanted[2]);
         [w.map(|w| left_grad(&grad, &w)), x.map(|x| right_grad(&x, &grad)), sums]
     }
@@ -56,7 +61,12 @@ impl Fused<5> for CatLinear {
         (y, Some(([keep(1, x1), keep(0, w1), keep(3, x2), keep(2, w2)], slope)))
     }
 
-    fn backward(self, (kept, slope): Kept<4>, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
+    fn backward(
+        self,
+        (kept, slope): Kept<4>,
+        grad: FlexTensor,
+        wanted: [bool; 5],
+    ) -> [Option<FlexTensor>; 5] {
         let (grad, sums) = activate_backward(self.0, grad, slope.as_ref(), wanted[4]);
         let [x1, w1, x2, w2] = kept;
         let left = |w: Option<FlexTensor>| w.map(|w| left_grad(&grad, &w));
@@ -165,11 +175,18 @@ pub(super) fn right_grad(x: &FlexTensor, grad: &FlexTensor) -> FlexTensor {
 }
 
 /// Applies the activation, and keeps what its way back needs.
-pub(super) fn activate(act: Act, mut y: Buffer, shape: [usize; 2], wanted: bool) -> (FlexTensor, Option<FlexTensor>) {
+pub(super) fn activate(
+    act: Act,
+    mut y: Buffer,
+    shape: [usize; 2],
+    wanted: bool,
+) -> (FlexTensor, Option<FlexTensor>) {
     let block = BLOCK * shape[1];
     if wanted && act == Act::Gelu {
         let mut slope = Buffer::new(y.len());
-        par::chunks2(&mut y, &mut slope, [block; 2], |_, y, slope| kernel::gelu_with_slope(Level::current(), y, slope));
+        par::chunks2(&mut y, &mut slope, [block; 2], |_, y, slope| {
+            kernel::gelu_with_slope(Level::current(), y, slope);
+        });
         return (tensor(y, shape), Some(tensor(slope, shape)));
     }
     par::chunks(&mut y, block, |_, y| kernel::activate(Level::current(), act, y));

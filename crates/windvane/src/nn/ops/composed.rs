@@ -25,7 +25,13 @@ pub(super) fn cat_linear(x: [Tensor<2>; 2], w: [Tensor<2>; 2], b: Tensor<2>, f: 
     act(x1.matmul(w1) + x2.matmul(w2) + b, f)
 }
 
-pub(super) fn grouped_linear(x: [Tensor<2>; 2], w: [Tensor<2>; 2], b: Tensor<2>, items: Items, f: Act) -> Tensor<2> {
+pub(super) fn grouped_linear(
+    x: [Tensor<2>; 2],
+    w: [Tensor<2>; 2],
+    b: Tensor<2>,
+    items: Items,
+    f: Act,
+) -> Tensor<2> {
     let ([x, group], [wx, wc]) = (x, w);
     let ([groups, _], [_, out]) = (group.dims(), wx.dims());
     let rows = match items {
@@ -45,7 +51,13 @@ pub(super) fn layer_norm(x: Tensor<2>, gain: Tensor<2>, shift: Tensor<2>, f: Act
     act(centred / (variance + LAYER_NORM_EPSILON).sqrt() * gain + shift, f)
 }
 
-pub(super) fn select_heads(x: Tensor<2>, w: Tensor<2>, b: Tensor<2>, heads: usize, choice: Tensor<1, Int>) -> Tensor<2> {
+pub(super) fn select_heads(
+    x: Tensor<2>,
+    w: Tensor<2>,
+    b: Tensor<2>,
+    heads: usize,
+    choice: Tensor<1, Int>,
+) -> Tensor<2> {
     let ([rows, _], [_, out]) = (x.dims(), w.dims());
     let width = out / heads;
     let all = (x.matmul(w) + b).reshape([rows, heads, width]);
@@ -84,7 +96,10 @@ pub(super) fn set_mean(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
 
 /// 1 where a token is padding and 0 where it is not, as [sets, tokens].
 fn padding(lengths: &[usize], tokens: usize, like: &Tensor<2>) -> Tensor<2> {
-    let flags = lengths.iter().flat_map(|&n| (0..tokens).map(move |t| f32::from(u8::from(t >= n)))).collect::<Vec<_>>();
+    let flags = lengths
+        .iter()
+        .flat_map(|&n| (0..tokens).map(move |t| f32::from(u8::from(t >= n))))
+        .collect::<Vec<_>>();
     Tensor::from_data(TensorData::new(flags, [lengths.len(), tokens]), (&like.device(), like.dtype()))
 }
 

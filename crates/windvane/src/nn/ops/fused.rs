@@ -57,7 +57,9 @@ pub(super) fn run<F: Fused<N>, const N: usize, const D: usize>(op: F, inputs: [T
     let output = match (prepared, kept) {
         (OpsKind::Tracked(prepared), Some(kept)) => prepared.finish(kept, output),
         (OpsKind::UnTracked(prepared), _) => prepared.finish(output),
-        (OpsKind::Tracked(_), None) => unreachable!("an operation keeps its state where a gradient is wanted"),
+        (OpsKind::Tracked(_), None) => {
+            unreachable!("an operation keeps its state where a gradient is wanted")
+        }
     };
     Tensor::from_primitive::<Autodiff<Flex>>(output)
 }

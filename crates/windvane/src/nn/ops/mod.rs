@@ -51,7 +51,14 @@ pub fn linear(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, act: Act) -> Tensor<2>
 
 /// `act(x1 w1 + x2 w2 + b)`: a linear map of two inputs without joining them. Shapes: `x1 [rows, in1]`, `x2 [rows, in2]`,
 /// `w1 [in1, out]`, `w2 [in2, out]`, `b [1, out]` -> `[rows, out]`.
-pub fn cat_linear(x1: Tensor<2>, w1: &Tensor<2>, x2: Tensor<2>, w2: &Tensor<2>, b: &Tensor<2>, act: Act) -> Tensor<2> {
+pub fn cat_linear(
+    x1: Tensor<2>,
+    w1: &Tensor<2>,
+    x2: Tensor<2>,
+    w2: &Tensor<2>,
+    b: &Tensor<2>,
+    act: Act,
+) -> Tensor<2> {
     let (w1, w2, b) = (w1.clone(), w2.clone(), b.clone());
     if fused::applies(&x1) {
         fused::run(affine::CatLinear(act), [x1, w1, x2, w2, b])
@@ -94,7 +101,13 @@ pub fn layer_norm(x: Tensor<2>, gain: &Tensor<2>, shift: &Tensor<2>, act: Act) -
 
 /// The chosen head of each row: `out[i] = x[i] w[choice[i]] + b[choice[i]]`, without computing the others. Shapes:
 /// `x [rows, in]`, `w [in, heads * width]` (head by head), `b [1, heads * width]`, `choice [rows]` -> `[rows, width]`.
-pub fn select_heads(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, heads: usize, choice: Tensor<1, Int>) -> Tensor<2> {
+pub fn select_heads(
+    x: Tensor<2>,
+    w: &Tensor<2>,
+    b: &Tensor<2>,
+    heads: usize,
+    choice: Tensor<1, Int>,
+) -> Tensor<2> {
     if fused::applies(&x) {
         let op = heads::SelectHeads::new(heads, indices(choice));
         fused::run(op, [x, w.clone(), b.clone()])
@@ -110,7 +123,11 @@ pub fn products(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
 
 /// Each row scaled to length `radius` (a zero row stays zero).
 pub fn sphere(x: Tensor<2>, radius: f32) -> Tensor<2> {
-    if fused::applies(&x) { fused::run(norm::Sphere(radius), [x]) } else { composed::sphere(x, f64::from(radius)) }
+    if fused::applies(&x) {
+        fused::run(norm::Sphere(radius), [x])
+    } else {
+        composed::sphere(x, f64::from(radius))
+    }
 }
 
 /// Self-attention within sets of tokens that have no order. `qkv [sets * tokens, 3 * width]` holds queries, keys and
@@ -151,6 +168,9 @@ pub fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f32) -
 /// `mean_i(0.5 * sum_j rho_j (M_ij - discount * target_ij)^2 - M_i,next(i))`.
 ///
 /// Shapes: `f [n, d]`, `b [states, d]`, `target [n, states]` and `rho [1, states]` (constants), `next [n]` -> `[1]`.
+///
+/// # Panics
+/// If `next` names a state that `b` does not have.
 pub fn finite_pair_loss(
     f: Tensor<2>,
     b: Tensor<2>,
@@ -161,7 +181,8 @@ pub fn finite_pair_loss(
 ) -> Tensor<1> {
     if fused::applies(&f) {
         let states = b.dims()[0];
-        let next: Vec<usize> = indices(next).inspect(|&s| assert!(s < states, "state {s} of {states}")).collect();
+        let next: Vec<usize> =
+            indices(next).inspect(|&s| assert!(s < states, "state {s} of {states}")).collect();
         let pairs = losses::Pairs::States(Arc::new(next), Arc::new(super::to_vec(rho)));
         fused::run(losses::PairLoss { discount, pairs }, [f, b, target])
     } else {
@@ -195,7 +216,10 @@ fn all_lengths(x: &Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Vec<usi
     let tokens = rows.checked_div(sets).unwrap_or(0);
     assert!(rows == sets * tokens, "{rows} tokens do not divide into {sets} sets");
     let lengths = lengths.map_or_else(|| vec![tokens; sets], <[usize]>::to_vec);
-    assert!(lengths.len() == sets && lengths.iter().all(|&n| n <= tokens), "lengths {lengths:?} of {sets} sets of {tokens}");
+    assert!(
+        lengths.len() == sets && lengths.iter().all(|&n| n <= tokens),
+        "lengths {lengths:?} of {sets} sets of {tokens}"
+    );
     lengths
 }
 

@@ -57,7 +57,15 @@ impl Fused<3> for LayerNorm {
         par::chunks2(grad.storage_mut(), &mut partial, [block, 2 * width], |i, grad, partial| {
             let (gain_grad, shift_grad) = partial.split_at_mut(width);
             let (x, stats) = (&all[i * block..i * block + grad.len()], &stats[i * BLOCK..]);
-            kernel::layer_norm_backward(Level::current(), x, values(&gain), stats, grad, gain_grad, shift_grad);
+            kernel::layer_norm_backward(
+                Level::current(),
+                x,
+                values(&gain),
+                stats,
+                grad,
+                gain_grad,
+                shift_grad,
+            );
         });
         let mut sums = Buffer::zeros(2 * width);
         kernel::add_rows(Level::current(), &partial, &mut sums);
@@ -88,7 +96,15 @@ impl Fused<1> for Sphere {
         let mut grad = own(grad);
         let width = dims(&grad)[1];
         let smallest = SMALLEST_NORM as f32;
-        kernel::sphere_backward(Level::current(), values(&y), width, self.0, smallest, &norms, grad.storage_mut());
+        kernel::sphere_backward(
+            Level::current(),
+            values(&y),
+            width,
+            self.0,
+            smallest,
+            &norms,
+            grad.storage_mut(),
+        );
         [Some(grad)]
     }
 }

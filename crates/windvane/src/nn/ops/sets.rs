@@ -49,7 +49,12 @@ impl Fused<1> for SetAttention {
         (out.clone(), Some((qkv, out, Arc::new(stats))))
     }
 
-    fn backward(self, (qkv, out, stats): Self::Kept, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+    fn backward(
+        self,
+        (qkv, out, stats): Self::Kept,
+        grad: FlexTensor,
+        _: [bool; 1],
+    ) -> [Option<FlexTensor>; 1] {
         let grad = rows(grad);
         let [n, triple] = dims(&qkv);
         let (tokens, width) = (n / self.lengths.len().max(1), triple / 3);

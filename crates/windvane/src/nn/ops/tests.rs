@@ -2,10 +2,11 @@
 
 use super::fused::COMPOSED;
 use super::{Act, Items};
-use crate::nn::{Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, Params, SetConfig, SetTransformer, ops, to_vec};
+use crate::nn::{
+    Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, Params, SetConfig, SetTransformer, ops, to_vec,
+};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use proptest::prelude::*;
-use rand::RngExt as _;
 use windvane_world::rng;
 
 /// An input: its shape, and whether it is a constant.
@@ -89,7 +90,10 @@ fn central(
         mixed(op(&tensors(&values, shapes, DType::F64, false))).into_data().iter::<f64>().sum::<f64>()
     };
     let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
-    prop_assert!((slope - length).abs() < 2e-4 * length.max(1.0), "slope {slope}, gradient's length {length}");
+    prop_assert!(
+        (slope - length).abs() < 2e-4 * length.max(1.0),
+        "slope {slope}, gradient's length {length}"
+    );
     Ok(())
 }
 
@@ -210,7 +214,14 @@ fn no_rows_give_no_rows_and_no_gradient() {
     let b = Tensor::<2>::ones([1, 5], &device).require_grad();
     let y = ops::linear(x.clone(), &w, &b, Act::Gelu);
     let y = ops::layer_norm(y, &b, &b, Act::Tanh);
-    let y = ops::cat_linear(y.clone(), &w.clone().transpose(), y, &w.clone().transpose(), &Tensor::ones([1, 3], &device), Act::None);
+    let y = ops::cat_linear(
+        y.clone(),
+        &w.clone().transpose(),
+        y,
+        &w.clone().transpose(),
+        &Tensor::ones([1, 3], &device),
+        Act::None,
+    );
     assert_eq!(y.dims(), [0, 3]);
     let choice = Tensor::<1, Int>::empty([0], &device);
     let y = ops::select_heads(y, &w, &b, 5, choice);
@@ -262,7 +273,10 @@ fn sixty_steps_equal_the_composed_model() {
     COMPOSED.set(false);
     assert!(losses[59] < losses[0] - 1.0, "it learns: {} -> {}", losses[0], losses[59]);
     for (step, (got, expected)) in losses.iter().zip(&expected).enumerate() {
-        assert!((got - expected).abs() < 1e-5 * expected.abs().max(1.0), "step {step}: {got}, composed {expected}");
+        assert!(
+            (got - expected).abs() < 1e-5 * expected.abs().max(1.0),
+            "step {step}: {got}, composed {expected}"
+        );
     }
     let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
     let apart = norm(&mut weights.iter().zip(&composed).map(|(a, b)| a - b));
