@@ -43,7 +43,7 @@ def pair(p, name, left, right):
 
 
 def heads(p, name, s, z):
-    return linear(p, f"{name}/heads", pair(p, name, (s,), (s, z))).reshape(len(s), twin.ACTION, -1)
+    return pair(p, name, (s,), (s, z)).reshape(len(s), twin.ACTION, -1)
 
 
 def backward(p, s):

@@ -45,10 +45,10 @@ class Heads(nn.Module):
 
     def __init__(self, params, name):
         super().__init__()
-        self.features, self.heads = Pair(params, name), linear(params, f"{name}/heads")
+        self.pair = Pair(params, name)
 
     def forward(self, s, z):
-        return self.heads(self.features((s,), (s, z))).view(len(s), twin.ACTION, -1)
+        return self.pair((s,), (s, z)).view(len(s), twin.ACTION, -1)
 
 
 class Block(nn.Module):

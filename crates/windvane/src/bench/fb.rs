@@ -2,7 +2,7 @@
 
 use super::{ACTION, Batch, Dims, OBS, Step, number};
 use crate::nn::{
-    Act, Adam, AdamConfig, Follow, Input, Linear, Mlp, MlpConfig, NnError, PairConfig, PairNet, Params, TensorFile, Weights,
+    Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, NnError, PairConfig, PairNet, Params, TensorFile, Weights,
     ops,
 };
 use burn::tensor::{Device, Int, Tensor};
@@ -48,42 +48,13 @@ fn fb_loss(f: [Tensor<2>; 2], b: Tensor<2>, target_f: Tensor<2>, target_b: Tenso
     f1 + f2 + ops::ortho_loss(b)
 }
 
-/// F with one head per action: features of (s, z), then all actions' embeddings side by side.
-#[derive(Debug)]
-struct Heads {
-    features: PairNet,
-    heads: Linear,
-}
-
-impl Heads {
-    fn new(params: &mut Params, name: &str, dims: Dims) -> Result<Self, NnError> {
-        let features = PairNet::new(params, name, &pair_config(dims, &[OBS], dims.hidden))?;
-        let heads = Linear::new(params, &format!("{name}/heads"), &[dims.hidden], ACTION * dims.d)?;
-        Ok(Self { features, heads })
-    }
-
-    fn features(&self, weights: &Weights, s: &Tensor<2>, z: &Tensor<2>) -> Tensor<2> {
-        self.features.forward(weights, Input::One(s.clone()), Input::Two(s.clone(), z.clone()))
-    }
-
-    /// F(s, a, z) for every action, `[batch, actions * d]`.
-    fn all(&self, weights: &Weights, s: &Tensor<2>, z: &Tensor<2>) -> Tensor<2> {
-        self.heads.forward(weights, Input::One(self.features(weights, s, z)), Act::None)
-    }
-
-    /// F(s, a, z) for the given actions, `[batch, d]`.
-    fn chosen(&self, weights: &Weights, s: &Tensor<2>, z: &Tensor<2>, a: Tensor<1, Int>) -> Tensor<2> {
-        let (w, b) = self.heads.ids();
-        ops::select_heads(self.features(weights, s, z), &weights[w[0]], &weights[b], ACTION, a)
-    }
-}
-
 /// The step for discrete actions.
 pub(super) struct Discrete {
     params: Params,
     target: Params,
     adam: Adam,
-    forward: [Heads; 2],
+    /// F with one head per action: `[batch, actions * d]`.
+    forward: [PairNet; 2],
     backward: Backward,
     dims: Dims,
     s: Tensor<2>,
@@ -95,7 +66,8 @@ pub(super) struct Discrete {
 impl Discrete {
     pub(super) fn new(dims: Dims, device: &Device) -> Result<(Self, TensorFile), NnError> {
         let mut params = Params::new(device, 1);
-        let forward = [Heads::new(&mut params, "f0", dims)?, Heads::new(&mut params, "f1", dims)?];
+        let config = pair_config(dims, &[OBS], ACTION * dims.d);
+        let forward = [PairNet::new(&mut params, "f0", &config)?, PairNet::new(&mut params, "f1", &config)?];
         let backward = Backward::new(&mut params, dims.d)?;
         let mut batch = Batch::new(device);
         let (s, next) = (batch.uniform("s", [dims.batch, OBS]), batch.uniform("next", [dims.batch, OBS]));
@@ -110,7 +82,8 @@ impl Discrete {
     /// The target's F at the greedy action, averaged over the ensemble: `[batch, d]`.
     fn target_forward(&self, weights: &Weights) -> Tensor<2> {
         let Dims { batch, d, .. } = self.dims;
-        let [f0, f1] = self.forward.each_ref().map(|f| f.all(weights, &self.next, &self.z)); // [batch, actions * d]
+        let (left, right) = (Input::One(self.next.clone()), Input::Two(self.next.clone(), self.z.clone()));
+        let [f0, f1] = self.forward.each_ref().map(|f| f.forward(weights, left.clone(), right.clone()));
         let mean = ((f0 + f1) * 0.5).reshape([batch, ACTION, d]);
         let q = (mean.clone() * self.z.clone().reshape([batch, 1, d])).sum_dim(2); // [batch, actions, 1]
         let greedy = q.argmax(1).expand([batch, 1, d]);
@@ -124,7 +97,8 @@ impl Step for Discrete {
         let (target_f, target_b) = (self.target_forward(&frozen), self.backward.forward(&frozen, &self.next));
         drop(frozen);
         let weights = self.params.track();
-        let f = self.forward.each_ref().map(|f| f.chosen(&weights, &self.s, &self.z, self.a.clone()));
+        let (left, right) = (Input::One(self.s.clone()), Input::Two(self.s.clone(), self.z.clone()));
+        let f = self.forward.each_ref().map(|f| f.select(&weights, left.clone(), right.clone(), ACTION, self.a.clone()));
         let b = self.backward.forward(&weights, &self.next);
         let loss = fb_loss(f, b, target_f, target_b);
         let value = number(loss.clone());

@@ -4,7 +4,7 @@ use super::error::NnError;
 use super::init::Init;
 use super::ops::{self, Act, Items};
 use super::params::{ParamId, Params, Weights};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 /// The widest layer anyone may ask for.
 const MAX_WIDTH: usize = 1 << 16;
@@ -156,8 +156,31 @@ impl Mlp {
 
     /// The network's output, `[rows, output]`.
     pub fn forward(&self, weights: &Weights, input: Input) -> Tensor<2> {
+        match self.run(weights, input, self.layers.len()) {
+            Input::One(x) => x,
+            Input::Two(..) | Input::Grouped { .. } => unreachable!("a network has at least one layer"),
+        }
+    }
+
+    /// The output read as `heads` heads side by side, of which each row wants one: only that one is computed. Shapes:
+    /// `choice [rows]` -> `[rows, output / heads]`.
+    ///
+    /// # Panics
+    /// If the network has no hidden layer, or an activation on its output.
+    pub fn select(&self, weights: &Weights, input: Input, heads: usize, choice: Tensor<1, Int>) -> Tensor<2> {
+        let (last, hidden) = (self.layers.len() - 1, &self.layers[self.layers.len() - 1]);
+        match (self.run(weights, input, last), hidden) {
+            (Input::One(x), (layer, Act::None)) => {
+                ops::select_heads(x, &weights[layer.w[0]], &weights[layer.b], heads, choice)
+            }
+            _ => panic!("heads are chosen from a linear output above a hidden layer"),
+        }
+    }
+
+    /// The first `count` layers.
+    fn run(&self, weights: &Weights, input: Input, count: usize) -> Input {
         let mut input = input;
-        for (i, (layer, act)) in self.layers.iter().enumerate() {
+        for (i, (layer, act)) in self.layers[..count].iter().enumerate() {
             let out = match self.norm {
                 Some((gain, shift)) if i == 0 => {
                     let x = layer.forward(weights, input, Act::None);
@@ -167,10 +190,7 @@ impl Mlp {
             };
             input = Input::One(out);
         }
-        match input {
-            Input::One(x) => x,
-            Input::Two(..) | Input::Grouped { .. } => unreachable!("a network has at least one layer"),
-        }
+        input
     }
 
     /// The layers in order, each with its activation, and gain and shift of the first layer's LayerNorm.

@@ -3,7 +3,7 @@
 use super::error::NnError;
 use super::mlp::{Input, Mlp, MlpConfig};
 use super::params::{Params, Weights};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 /// The shape of a [`PairNet`].
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,19 @@ impl PairNet {
         let left = self.left.forward(weights, left);
         let right = self.right.forward(weights, right);
         self.trunk.forward(weights, Input::Two(left, right))
+    }
+
+    /// One of `heads` heads per row, as in [`Mlp::select`]; for discrete actions: F(s, a, \[h; z\]) with a head per action.
+    pub fn select(
+        &self,
+        weights: &Weights,
+        left: Input,
+        right: Input,
+        heads: usize,
+        choice: Tensor<1, Int>,
+    ) -> Tensor<2> {
+        let (left, right) = (self.left.forward(weights, left), self.right.forward(weights, right));
+        self.trunk.select(weights, Input::Two(left, right), heads, choice)
     }
 
     /// The three networks: left, right, trunk.

@@ -2,7 +2,7 @@
 //!
 //! The numbers agree with the tensor path up to rounding.
 
-use super::kernels::gemm::{Mat, MatMut, Start, gemm};
+use super::kernels::gemm::{Mat, MatMut, Start, gemm_act};
 use super::kernels::pool::Buffer;
 use super::kernels::rows as kernel;
 use super::kernels::simd::Level;
@@ -18,6 +18,8 @@ pub struct RowMlp {
     layers: Vec<RowLayer>,
     /// Gain and shift of the first layer's LayerNorm.
     norm: Option<[Vec<f32>; 2]>,
+    /// The first layer's output before its LayerNorm.
+    scratch: Vec<f32>,
 }
 
 /// A [`PairNet`] with its weights, for one row at a time.
@@ -57,11 +59,11 @@ impl Matrix {
         Self { values, rows }
     }
 
-    /// `out = start + x w`.
-    fn multiply(&self, x: &[f32], out: &mut [f32], start: Start<'_>) {
+    /// `out = act(start + x w)`.
+    fn multiply(&self, x: &[f32], out: &mut [f32], start: Start<'_>, act: Act) {
         let n = out.len();
         let (x, w) = (Mat::new(x, 1, self.rows), Mat::new(&self.values, self.rows, n));
-        gemm(Level::current(), x, w, MatMut::new(out, 1, n), start);
+        gemm_act(Level::current(), x, w, MatMut::new(out, 1, n), start, act, None);
     }
 }
 
@@ -75,9 +77,10 @@ impl RowMlp {
             let b = to_vec(weights[b].clone());
             RowLayer { parts, act: *act, out: vec![0.0; b.len()], b }
         });
-        let layers = layers.collect();
+        let layers: Vec<RowLayer> = layers.collect();
         let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| to_vec(weights[id].clone())));
-        Self { layers, norm }
+        let scratch = vec![0.0; layers[0].out.len()];
+        Self { layers, norm, scratch }
     }
 
     /// Fixes the last part of the input, for instance belief and task while an episode lasts: its share of the first layer
@@ -89,7 +92,7 @@ impl RowMlp {
         let first = &mut self.layers[0];
         let w = first.parts.pop().unwrap_or_else(|| panic!("every part of the input is fixed already"));
         let b = first.b.clone();
-        w.multiply(part, &mut first.b, Start::Bias(&b));
+        w.multiply(part, &mut first.b, Start::Bias(&b), Act::None);
     }
 
     /// The output for the parts that are not fixed.
@@ -102,21 +105,20 @@ impl RowMlp {
             let (done, rest) = self.layers.split_at_mut(i);
             let RowLayer { parts: w, b, act, out } = &mut rest[0];
             if let Some(below) = done.last() {
-                w[0].multiply(&below.out, out, Start::Bias(b));
-            } else {
-                assert_eq!(parts.len(), w.len(), "parts of the input");
-                out.copy_from_slice(b);
-                for (x, w) in parts.iter().zip(w) {
-                    w.multiply(x, out, Start::Add);
-                }
+                w[0].multiply(&below.out, out, Start::Bias(b), *act);
+                continue;
             }
-            match &self.norm {
-                Some([gain, shift]) if i == 0 => {
-                    let x = out.clone();
-                    kernel::layer_norm(level, &x, gain, shift, out, &mut [[0.0; 2]]);
-                    kernel::activate(level, Act::Tanh, out);
-                }
-                _ => kernel::activate(level, *act, out),
+            assert_eq!(parts.len(), w.len(), "parts of the input");
+            let normed = self.norm.is_some();
+            let sum: &mut [f32] = if normed { &mut self.scratch } else { out };
+            sum.copy_from_slice(b);
+            for (part, (x, w)) in parts.iter().zip(w.iter()).enumerate() {
+                let act = if normed || part + 1 < parts.len() { Act::None } else { *act };
+                w.multiply(x, sum, Start::Add, act);
+            }
+            if let Some([gain, shift]) = &self.norm {
+                kernel::layer_norm(level, &self.scratch, gain, shift, out, &mut [[0.0; 2]]);
+                kernel::activate(level, Act::Tanh, out);
             }
         }
         self.layers.last().map_or(&[], |layer| &layer.out)

@@ -21,42 +21,65 @@ pub(crate) struct Set {
     pub(crate) heads: usize,
 }
 
+#[inline(always)]
+fn softmax_row(row: &mut [f32], scale: f32) -> [f32; 2] {
+    let mut tops = [f32::NEG_INFINITY; LANES];
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    for chunk in chunks {
+        for i in 0..LANES {
+            tops[i] = if chunk[i] > tops[i] { chunk[i] } else { tops[i] };
+        }
+    }
+    let top =
+        tops.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &x| if x > top { x } else { top }) * scale;
+    let mut lanes = [0.0; LANES];
+    let (chunks, rest) = row.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for i in 0..LANES {
+            chunk[i] = math::exp(chunk[i].mul_add(scale, -top));
+            lanes[i] += chunk[i];
+        }
+    }
+    for (x, lane) in rest.iter_mut().zip(&mut lanes) {
+        *x = math::exp(x.mul_add(scale, -top));
+        *lane += *x;
+    }
+    let inverse = 1.0 / fold(lanes);
+    row.iter_mut().for_each(|x| *x *= inverse);
+    [top, inverse]
+}
+
 per_level! {
-    /// Turns scores into shares, `e^(scale * x - top) * inverse`, and returns `[top, inverse]`.
-    fn softmax(row: &mut [f32], scale: f32) -> [f32; 2] {
-        let mut tops = [f32::NEG_INFINITY; LANES];
-        let (chunks, rest) = row.as_chunks::<LANES>();
-        for chunk in chunks {
-            for i in 0..LANES {
-                tops[i] = if chunk[i] > tops[i] { chunk[i] } else { tops[i] };
-            }
+    /// Turns each row's scores into shares, `e^(scale * x - top) * inverse`; `stats` gets `[top, inverse]`.
+    fn softmax(scores: &mut [f32], n: usize, scale: f32, stats: &mut [[f32; 2]]) {
+        for (row, stats) in scores.chunks_exact_mut(n).zip(stats) {
+            *stats = softmax_row(row, scale);
         }
-        let top = tops.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &x| if x > top { x } else { top }) * scale;
-        let mut lanes = [0.0; LANES];
-        let (chunks, rest) = row.as_chunks_mut::<LANES>();
-        for chunk in chunks {
-            for i in 0..LANES {
-                chunk[i] = math::exp(chunk[i].mul_add(scale, -top));
-                lanes[i] += chunk[i];
-            }
-        }
-        for (x, lane) in rest.iter_mut().zip(&mut lanes) {
-            *x = math::exp(x.mul_add(scale, -top));
-            *lane += *x;
-        }
-        let inverse = 1.0 / fold(lanes);
-        row.iter_mut().for_each(|x| *x *= inverse);
-        [top, inverse]
     }
 
-    /// The same shares again.
-    fn softmax_again(row: &mut [f32], scale: f32, stats: [f32; 2]) {
-        row.iter_mut().for_each(|x| *x = math::exp(x.mul_add(scale, -stats[0])) * stats[1]);
-    }
-
-    /// Turns the gradient of shares into that of unscaled scores: `share * (grad - common) * scale`.
-    fn softmax_backward(shares: &[f32], grad: &mut [f32], common: f32, scale: f32) {
-        grad.iter_mut().zip(shares).for_each(|(g, share)| *g = share * (*g - common) * scale);
+    /// The way back through the softmax of all rows of one head: computes the shares again from the scores in `shares`, and
+    /// turns the gradient of shares in `grad` into that of unscaled scores, `share * (grad - common) * scale`. `common` is the
+    /// product of a row's output and its gradient, which stand `stride` apart.
+    fn softmax_backward(
+        shares: &mut [f32],
+        grad: &mut [f32],
+        n: usize,
+        stats: &[[f32; 2]],
+        out: &[f32],
+        out_grad: &[f32],
+        depth: usize,
+        stride: usize,
+        scale: f32,
+    ) {
+        for (i, (shares, grad)) in shares.chunks_exact_mut(n).zip(grad.chunks_exact_mut(n)).enumerate() {
+            let own = i * stride..i * stride + depth;
+            let common = rows::dot_product(&out[own.clone()], &out_grad[own]);
+            let [top, inverse] = stats[i];
+            for (share, g) in shares.iter_mut().zip(grad) {
+                *share = math::exp(share.mul_add(scale, -top)) * inverse;
+                *g = *share * (*g - common) * scale;
+            }
+        }
     }
 }
 
@@ -89,9 +112,7 @@ impl Set {
         for head in 0..heads {
             let (q, k, v) = (self.part(qkv, 0, head), self.part(qkv, 1, head), self.part(qkv, 2, head));
             gemm(level, q, k.t(), MatMut::new(&mut shares, real, real), Start::Zero);
-            for (row, stats) in shares.chunks_exact_mut(real).zip(&mut stats[head * tokens..]) {
-                *stats = softmax(level, row, self.scale());
-            }
+            softmax(level, &mut shares, real, self.scale(), &mut stats[head * tokens..]);
             let out = MatMut::strided(&mut out[head * depth..], real, depth, width);
             gemm(level, Mat::new(&shares, real, real), v, out, Start::Zero);
         }
@@ -119,13 +140,20 @@ impl Set {
             let given = self.mixed(grad, head);
             gemm(level, q, k.t(), MatMut::new(&mut shares, real, real), Start::Zero);
             gemm(level, given, v.t(), MatMut::new(&mut scores, real, real), Start::Zero);
-            let pairs = shares.chunks_exact_mut(real).zip(scores.chunks_exact_mut(real)).enumerate();
-            for (i, (shares, scores)) in pairs {
-                softmax_again(level, shares, self.scale(), stats[head * tokens + i]);
-                let own = i * width + head * depth..i * width + (head + 1) * depth;
-                let common = rows::dot(level, &out[own.clone()], &grad[own]);
-                softmax_backward(level, shares, scores, common, self.scale());
-            }
+            let (stats, own) = (&stats[head * tokens..], head * depth);
+            let (out, grad) = (&out[own..], &grad[own..]);
+            softmax_backward(
+                level,
+                &mut shares,
+                &mut scores,
+                real,
+                stats,
+                out,
+                grad,
+                depth,
+                width,
+                self.scale(),
+            );
             let (shares, scores) = (Mat::new(&shares, real, real), Mat::new(&scores, real, real));
             let mut write = |part: usize, a: Mat<'_>, b: Mat<'_>| {
                 let to = &mut qkv_grad[part * width + head * depth..];

@@ -6,8 +6,10 @@
 #![allow(unsafe_code)]
 
 use super::pool::Buffer;
+use super::rows;
 use super::simd::{Level, Set};
 use super::tile::{Block, First, Right, transpose};
+use crate::nn::Act;
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;
@@ -22,7 +24,9 @@ const IN_PLACE: usize = 384;
 /// Rows of a left matrix that are too few to pay for packing the right one.
 const FEW: usize = 8;
 /// Rows that all tile heights divide; threads get multiples of it.
-const SHARE: usize = 24;
+const TALL: usize = 24;
+/// Floats of finished rows that the second-level cache still holds when their activation comes.
+const CACHED: usize = 1 << 15;
 
 /// A matrix in memory, as it stands or transposed.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +127,20 @@ thread_local! {
 
 /// `c = a b`, or `c + a b`, or `bias + a b`.
 pub(crate) fn gemm(level: Level, a: Mat<'_>, b: Mat<'_>, c: MatMut<'_>, start: Start<'_>) {
+    gemm_act(level, a, b, c, start, Act::None, None);
+}
+
+/// The same with an activation on top, applied to rows as they are finished, while they are in the cache. `slope`, rows one
+/// after the other like `c`, gets GELU's slope.
+pub(crate) fn gemm_act(
+    level: Level,
+    a: Mat<'_>,
+    b: Mat<'_>,
+    c: MatMut<'_>,
+    start: Start<'_>,
+    act: Act,
+    mut slope: Option<&mut [f32]>,
+) {
     let (m, n, k) = (a.rows, b.cols, a.cols);
     assert!(
         b.rows == k && c.rows == m && c.cols == n,
@@ -131,58 +149,110 @@ pub(crate) fn gemm(level: Level, a: Mat<'_>, b: Mat<'_>, c: MatMut<'_>, start: S
         c.rows,
         c.cols
     );
+    assert!(act == Act::None || c.stride == n, "activations want rows one after the other");
     if m == 0 || n == 0 {
         return;
     }
     MULTIPLY_ADDS.fetch_add((m * n * k) as u64, Ordering::Relaxed);
     let shape = Shape::pick(level, n);
+    let in_place = b.col == 1 && (m < FEW || (b.row <= IN_PLACE && b.row.is_multiple_of(shape.lanes)));
     let parts = if m * n * k < PARALLEL { 1 } else { rayon::current_num_threads() };
-    let share = m.div_ceil(parts).next_multiple_of(SHARE);
-    let width = shape.columns.min(n.next_multiple_of(shape.lanes));
+    let share = m.div_ceil(parts).next_multiple_of(TALL);
     let mut scratch = SCRATCH.take();
-    if scratch.len() < width * (DEPTH + 1) {
-        scratch = Buffer::new(width * (DEPTH + 1));
+    let width = if in_place { 0 } else { shape.columns.min(n.next_multiple_of(shape.lanes)) };
+    if scratch.len() < width * DEPTH {
+        scratch = Buffer::new(width * DEPTH);
     }
-    let (packed, bias) = scratch.split_at_mut(width * DEPTH);
     for left in (0..n).step_by(shape.columns) {
         let cols = shape.columns.min(n - left);
-        if let Start::Bias(row) = start {
-            bias[..cols].copy_from_slice(&row[left..left + cols]);
-        }
         // One visit even of an empty inner dimension, to write what the chains begin with.
         for top in (0..k.max(1)).step_by(DEPTH) {
             let depth = DEPTH.min(k - top);
-            let right = if b.col == 1 && cols % shape.lanes == 0 && (b.row <= IN_PLACE || m < FEW) {
-                Right::InPlace(&b.data[top * b.row + left..], b.row)
+            let right = if in_place {
+                Right::InPlace(&b.data[(top * b.row + left).min(b.data.len())..], b.row)
             } else {
-                pack(level, shape, b, top..top + depth, left..left + cols, packed, parts);
-                Right::Packed(packed)
+                pack(level, shape, b, top..top + depth, left..left + cols, &mut scratch, parts);
+                Right::Packed(&scratch)
             };
             let first = match start {
                 Start::Zero if top == 0 => First::Zero,
-                Start::Bias(_) if top == 0 => First::Row(bias),
+                Start::Bias(row) if top == 0 => First::Row(&row[left..]),
                 _ => First::Keep,
             };
-            let work = |part: usize, c_rows: &mut [f32]| {
-                let rows = share.min(m - part * share);
-                let from = part * share * a.row + top * a.col;
-                let block = Block {
-                    a: &a.data[from.min(a.data.len())..],
-                    a_strides: [a.row, a.col],
-                    right,
-                    first,
-                    depth,
-                };
-                block.multiply(level, shape, MatMut::strided(&mut c_rows[left..], rows, cols, c.stride));
+            let act = if left + cols == n && top + depth == k { act } else { Act::None };
+            let visit = Visit {
+                level,
+                shape,
+                a,
+                right,
+                first,
+                act,
+                rows: m,
+                cols: left..left + cols,
+                inner: top..top + depth,
             };
-            if parts == 1 {
-                work(0, c.data);
-            } else {
-                c.data.par_chunks_mut(share * c.stride).enumerate().for_each(|(part, rows)| work(part, rows));
-            }
+            visit.share_out(parts, share, c.data, c.stride, slope.as_deref_mut());
         }
     }
     SCRATCH.set(scratch);
+}
+
+/// One visit of all rows: some columns of the right matrix, some links of their chains.
+struct Visit<'a> {
+    level: Level,
+    shape: Shape,
+    a: Mat<'a>,
+    right: Right<'a>,
+    first: First<'a>,
+    act: Act,
+    rows: usize,
+    cols: Range<usize>,
+    inner: Range<usize>,
+}
+
+impl Visit<'_> {
+    /// Gives each thread a share of the rows.
+    fn share_out(&self, parts: usize, share: usize, c: &mut [f32], stride: usize, slope: Option<&mut [f32]>) {
+        if parts == 1 {
+            return self.run(0..self.rows, c, stride, slope);
+        }
+        let range = |part: usize| part * share..self.rows.min((part + 1) * share);
+        let shares = c.par_chunks_mut(share * stride).enumerate();
+        match slope {
+            None => shares.for_each(|(part, c)| self.run(range(part), c, stride, None)),
+            Some(slope) => {
+                let shares = shares.zip(slope.par_chunks_mut(share * stride));
+                shares.for_each(|((part, c), slope)| self.run(range(part), c, stride, Some(slope)));
+            }
+        }
+    }
+
+    /// Goes through some rows, a few at a time where an activation follows; `c` and `slope` begin at the first.
+    fn run(&self, rows: Range<usize>, c: &mut [f32], stride: usize, mut slope: Option<&mut [f32]>) {
+        let few = (CACHED / stride).next_multiple_of(TALL);
+        let step = if self.act == Act::None { rows.len() } else { few };
+        for top in (0..rows.len()).step_by(step.max(1)) {
+            let height = step.min(rows.len() - top);
+            let from = (rows.start + top) * self.a.row + self.inner.start * self.a.col;
+            let block = Block {
+                a: &self.a.data[from.min(self.a.data.len())..],
+                a_strides: [self.a.row, self.a.col],
+                right: self.right,
+                first: self.first,
+                depth: self.inner.len(),
+            };
+            let out = &mut c[top * stride + self.cols.start..];
+            block.multiply(self.level, self.shape, MatMut::strided(out, height, self.cols.len(), stride));
+            let done = top * stride..(top + height) * stride;
+            match &mut slope {
+                Some(slope) if self.act == Act::Gelu => {
+                    rows::gelu_with_slope(self.level, &mut c[done.clone()], &mut slope[done]);
+                }
+                _ if self.act != Act::None => rows::activate(self.level, self.act, &mut c[done]),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// The tile a product is made of.

@@ -24,6 +24,18 @@ pub(super) trait Lanes: Copy {
     /// `to` must be valid for writing `N` floats.
     unsafe fn store(self, to: *mut f32);
 
+    /// Reads the first `count` floats; the others are 0.
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `count` floats; `count` is at most `N`.
+    unsafe fn load_part(from: *const f32, count: usize) -> Self;
+
+    /// Writes the first `count` floats.
+    ///
+    /// # Safety
+    /// `to` must be valid for writing `count` floats; `count` is at most `N`.
+    unsafe fn store_part(self, to: *mut f32, count: usize);
+
     /// `self + x * y`, rounded once.
     ///
     /// # Safety
@@ -71,6 +83,24 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    unsafe fn load_part(from: *const f32, count: usize) -> Self {
+        let mut lanes = [0.0; 4];
+        for (i, lane) in lanes.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller vouches for `count` floats.
+            *lane = unsafe { *from.add(i) };
+        }
+        Self(lanes)
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, count: usize) {
+        for (i, lane) in self.0.into_iter().enumerate().take(count) {
+            // SAFETY: the caller vouches for `count` floats.
+            unsafe { *to.add(i) = lane };
+        }
+    }
+
+    #[inline(always)]
     unsafe fn add_product(self, x: f32, y: Self) -> Self {
         Self(std::array::from_fn(|i| x.mul_add(y.0[i], self.0[i])))
     }
@@ -101,6 +131,18 @@ mod x86 {
         unsafe fn store(self, to: *mut f32) {
             // SAFETY: as in `load`.
             unsafe { arch::_mm512_storeu_ps(to, self) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_part(from: *const f32, count: usize) -> Self {
+            // SAFETY: masked lanes are not touched, the others are vouched for by the caller.
+            unsafe { arch::_mm512_maskz_loadu_ps(first16(count), from) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_part(self, to: *mut f32, count: usize) {
+            // SAFETY: as in `load_part`.
+            unsafe { arch::_mm512_mask_storeu_ps(to, first16(count), self) }
         }
 
         #[inline(always)]
@@ -138,6 +180,18 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn load_part(from: *const f32, count: usize) -> Self {
+            // SAFETY: masked lanes are not touched, the others are vouched for by the caller.
+            unsafe { arch::_mm256_maskload_ps(from, first8(count)) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_part(self, to: *mut f32, count: usize) {
+            // SAFETY: as in `load_part`.
+            unsafe { arch::_mm256_maskstore_ps(to, first8(count), self) }
+        }
+
+        #[inline(always)]
         unsafe fn add_product(self, x: f32, y: Self) -> Self {
             // SAFETY: the caller runs on AVX2 and FMA.
             unsafe { arch::_mm256_fmadd_ps(arch::_mm256_set1_ps(x), y, self) }
@@ -148,6 +202,20 @@ mod x86 {
             // SAFETY: the caller runs on AVX2; the blocks are vouched for by the caller.
             unsafe { transpose(from, from_stride, to, to_stride) }
         }
+    }
+
+    /// A mask of the first `count` of 16 lanes.
+    #[inline(always)]
+    fn first16(count: usize) -> arch::__mmask16 {
+        ((1_u32 << count) - 1) as arch::__mmask16
+    }
+
+    /// A mask of the first `count` of 8 lanes.
+    #[inline(always)]
+    unsafe fn first8(count: usize) -> arch::__m256i {
+        const ONES_THEN_ZEROS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+        // SAFETY: eight entries from any of the first nine places are inside the table; the caller runs on AVX2.
+        unsafe { arch::_mm256_loadu_si256(ONES_THEN_ZEROS.as_ptr().add(8 - count.min(8)).cast()) }
     }
 
     /// The 8 x 8 transpose: pairs, then fours, then halves change places.

@@ -86,9 +86,12 @@ impl std::ops::DerefMut for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let lines = take(&mut self.lines);
+        if lines.is_empty() {
+            return;
+        }
         let bytes = lines.len() * size_of::<Line>();
         let mut pool = pool();
-        if !lines.is_empty() && pool.bytes + bytes <= KEPT {
+        if pool.bytes + bytes <= KEPT {
             pool.bytes += bytes;
             pool.free.entry(lines.len()).or_default().push(lines);
         }

@@ -87,11 +87,6 @@ per_level! {
         y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
     }
 
-    /// The dot product.
-    pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
-        dot_product(x, y)
-    }
-
     /// The sum of squares, each run of 4096 elements in single precision and the runs in double.
     pub(crate) fn square_sum(x: &[f32]) -> f64 {
         let mut sum = 0.0;

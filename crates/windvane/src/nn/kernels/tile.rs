@@ -4,6 +4,7 @@
 use super::gemm::{DEPTH, MatMut, Shape};
 use super::lanes::{Lanes, Plain};
 use super::simd::{Level, Set};
+use std::mem::MaybeUninit;
 
 /// What a tile's chains begin with.
 #[derive(Clone, Copy)]
@@ -43,6 +44,7 @@ impl Block<'_> {
             Right::Packed(panels) => (panels.len(), self.depth * c.cols.next_multiple_of(shape.lanes)),
         };
         assert!(self.depth == 0 || reach <= len, "panels reach beyond their memory");
+        assert!(!matches!(self.first, First::Row(row) if row.len() < c.cols), "a bias is too short");
         // SAFETY: a `Level` exists only on machines that have its instructions; the rows of `a` and the panels are
         // inside their slices as asserted above, and `c` is by its own invariant.
         unsafe {
@@ -53,7 +55,7 @@ impl Block<'_> {
                 (Set::Avx512, _) => x86::avx512_wide(self, c),
                 #[cfg(target_arch = "x86_64")]
                 (Set::Avx2, _) => x86::avx2(self, c),
-                _ => rows::<Plain, 4, 2>(self, c),
+                _ => rows::<Plain, 4, 2, 2>(self, c),
             }
         }
     }
@@ -81,46 +83,56 @@ pub(super) unsafe fn transpose(
 }
 
 /// The block's product, tile by tile: for every few rows all panels, so that the rows stay in the first-level cache.
+/// Tiles are `ROWS` high and `REGISTERS` wide; single rows of a right matrix that lies in place go `WIDE` registers at a
+/// time, so that it is read in one sweep.
 ///
 /// # Safety
 /// The machine must have the instructions of `V`; `block` and `c` must be as [`Block::multiply`] asserts.
 #[inline(always)]
-unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize>(block: &Block<'_>, c: MatMut<'_>) {
+unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize, const WIDE: usize>(
+    block: &Block<'_>,
+    c: MatMut<'_>,
+) {
     let [row, col] = block.a_strides;
-    let mut copied = [0.0; 8 * DEPTH];
+    // Not cleared: a product with few rows would spend its time on that.
+    let mut copied = MaybeUninit::<[f32; 8 * DEPTH]>::uninit();
+    let copied = copied.as_mut_ptr().cast::<f32>();
     let mut i = 0;
     while i < c.rows {
         let (from, to) =
             (block.a.as_ptr().wrapping_add(i * row), c.data.as_mut_ptr().wrapping_add(i * c.stride));
-        // SAFETY: rows i.. of both matrices are inside their slices.
+        // SAFETY: rows i.. of both matrices are inside their slices; what is read of `copied` was written just before.
         unsafe {
             if i + ROWS <= c.rows {
                 if col == 1 || c.cols <= 2 * REGISTERS * V::N {
-                    panels::<V, ROWS, REGISTERS>(block, from, [row, col], to, &c);
+                    panels::<V, ROWS, REGISTERS>(block, from, [row, col], to, &c, 0);
                 } else {
                     // A transposed left matrix: its rows are gathered once instead of once per panel.
                     for p in 0..block.depth {
-                        std::ptr::copy_nonoverlapping(
-                            from.add(p * col),
-                            copied.as_mut_ptr().add(p * ROWS),
-                            ROWS,
-                        );
+                        std::ptr::copy_nonoverlapping(from.add(p * col), copied.add(p * ROWS), ROWS);
                     }
-                    panels::<V, ROWS, REGISTERS>(block, copied.as_ptr(), [1, ROWS], to, &c);
+                    panels::<V, ROWS, REGISTERS>(block, copied, [1, ROWS], to, &c, 0);
                 }
                 i += ROWS;
             } else if i + 4 <= c.rows {
-                panels::<V, 4, REGISTERS>(block, from, [row, col], to, &c);
+                panels::<V, 4, REGISTERS>(block, from, [row, col], to, &c, 0);
                 i += 4;
             } else {
-                panels::<V, 1, REGISTERS>(block, from, [row, col], to, &c);
+                let mut left = 0;
+                while matches!(block.right, Right::InPlace(..)) && left + WIDE * V::N <= c.cols {
+                    block
+                        .tile::<V>(from, [row, col], left, WIDE * V::N)
+                        .fill::<V, 1, WIDE, false>(to.add(left), c.stride);
+                    left += WIDE * V::N;
+                }
+                panels::<V, 1, REGISTERS>(block, from, [row, col], to, &c, left);
                 i += 1;
             }
         }
     }
 }
 
-/// A few rows times all panels.
+/// A few rows times all panels from column `left` on.
 ///
 /// # Safety
 /// As for [`rows`]; `a` must hold `ROWS` rows and `to` be the first of `ROWS` rows of `c`.
@@ -131,31 +143,25 @@ unsafe fn panels<V: Lanes, const ROWS: usize, const REGISTERS: usize>(
     strides: [usize; 2],
     to: *mut f32,
     c: &MatMut<'_>,
+    left: usize,
 ) {
     let panel = REGISTERS * V::N;
-    let mut left = 0;
+    let mut left = left;
     while left < c.cols {
         let taken = panel.min(c.cols - left);
-        // SAFETY: a packed panel begins after `left` columns of `depth` floats each; its columns are inside `c`'s rows.
+        // SAFETY: columns left..left+taken are inside `c`'s rows and the block's panels.
         unsafe {
-            let (b, b_stride) = match block.right {
-                Right::InPlace(rows, stride) => (rows.as_ptr().add(left), stride),
-                Right::Packed(panels) => {
-                    (panels.as_ptr().add(left * block.depth), taken.next_multiple_of(V::N))
-                }
-            };
+            let tile = block.tile::<V>(a, strides, left, taken);
             let to = to.add(left);
-            let first = match block.first {
-                First::Zero => Chain::Zero,
-                First::Keep => Chain::Keep,
-                First::Row(row) => Chain::Row(row.as_ptr().add(left)),
-            };
-            let tile = Tile { a, strides, b, b_stride, depth: block.depth, first };
-            match taken.div_ceil(V::N) {
-                1 => tile.edge::<V, ROWS, 1>(to, c.stride, taken),
-                2 => tile.edge::<V, ROWS, 2>(to, c.stride, taken),
-                3 => tile.edge::<V, ROWS, 3>(to, c.stride, taken),
-                _ => tile.edge::<V, ROWS, REGISTERS>(to, c.stride, taken),
+            if taken == panel {
+                tile.fill::<V, ROWS, REGISTERS, false>(to, c.stride);
+            } else {
+                match taken.div_ceil(V::N) {
+                    1 => tile.fill::<V, ROWS, 1, true>(to, c.stride),
+                    2 => tile.fill::<V, ROWS, 2, true>(to, c.stride),
+                    3 => tile.fill::<V, ROWS, 3, true>(to, c.stride),
+                    _ => tile.fill::<V, ROWS, REGISTERS, true>(to, c.stride),
+                }
             }
         }
         left += panel;
@@ -169,6 +175,8 @@ struct Tile {
     b: *const f32,
     b_stride: usize,
     depth: usize,
+    /// Lanes of the last register that count.
+    last: usize,
     first: Chain,
 }
 
@@ -179,59 +187,53 @@ enum Chain {
     Row(*const f32),
 }
 
+impl Block<'_> {
+    /// The tile of `taken` columns from `left` on, with its rows at `a`.
+    ///
+    /// # Safety
+    /// The columns must be inside the block.
+    #[inline(always)]
+    unsafe fn tile<V: Lanes>(&self, a: *const f32, strides: [usize; 2], left: usize, taken: usize) -> Tile {
+        // SAFETY: a packed panel begins after `left` columns of `depth` floats each; the rest is the caller's promise.
+        unsafe {
+            let (b, b_stride) = match self.right {
+                Right::InPlace(rows, stride) => (rows.as_ptr().add(left), stride),
+                Right::Packed(panels) => {
+                    (panels.as_ptr().add(left * self.depth), taken.next_multiple_of(V::N))
+                }
+            };
+            let first = match self.first {
+                First::Zero => Chain::Zero,
+                First::Keep => Chain::Keep,
+                First::Row(row) => Chain::Row(row.as_ptr().add(left)),
+            };
+            let last = taken - (taken.div_ceil(V::N) - 1) * V::N;
+            Tile { a, strides, b, b_stride, depth: self.depth, last, first }
+        }
+    }
+}
+
 impl Tile {
-    /// A tile that may be narrower than its registers: the surplus goes through a buffer.
+    /// Computes `ROWS * REGISTERS` chains side by side and writes them to `to`. With `PART`, only some lanes of the last
+    /// register count.
     ///
     /// # Safety
     /// As for [`panels`].
     #[inline(always)]
-    unsafe fn edge<V: Lanes, const ROWS: usize, const REGISTERS: usize>(
+    unsafe fn fill<V: Lanes, const ROWS: usize, const REGISTERS: usize, const PART: bool>(
         self,
         to: *mut f32,
         stride: usize,
-        taken: usize,
     ) {
-        let width = REGISTERS * V::N;
-        // SAFETY: whole registers are inside `c`'s rows where `taken == width`; otherwise only `taken` columns of it are
-        // touched and the buffer holds 8 rows of the widest tile.
-        unsafe {
-            if taken == width {
-                return self.whole::<V, ROWS, REGISTERS>(to, stride);
-            }
-            let mut buffer = [0.0_f32; 8 * 64];
-            if matches!(self.first, Chain::Keep) {
-                for i in 0..ROWS {
-                    std::ptr::copy_nonoverlapping(
-                        to.add(i * stride),
-                        buffer.as_mut_ptr().add(i * width),
-                        taken,
-                    );
-                }
-            }
-            self.whole::<V, ROWS, REGISTERS>(buffer.as_mut_ptr(), width);
-            for i in 0..ROWS {
-                std::ptr::copy_nonoverlapping(buffer.as_ptr().add(i * width), to.add(i * stride), taken);
-            }
-        }
-    }
-
-    /// A tile of whole registers: `ROWS * REGISTERS` chains side by side.
-    ///
-    /// # Safety
-    /// As for [`panels`], with whole registers at `to`.
-    #[inline(always)]
-    unsafe fn whole<V: Lanes, const ROWS: usize, const REGISTERS: usize>(self, to: *mut f32, stride: usize) {
-        // SAFETY: reads `ROWS` x `depth` floats of `a`, `depth` x `REGISTERS` registers of the panel, and reads and writes
-        // `ROWS` x `REGISTERS` registers at `to`, all vouched for by the caller.
+        // SAFETY: reads `ROWS` x `depth` floats of `a`, `depth` rows of the panel, and reads and writes `ROWS` rows at `to`,
+        // all vouched for by the caller.
         unsafe {
             let mut chains = [[V::zero(); REGISTERS]; ROWS];
             for (i, chains) in chains.iter_mut().enumerate() {
-                for (v, chain) in chains.iter_mut().enumerate() {
-                    match self.first {
-                        Chain::Zero => {}
-                        Chain::Keep => *chain = V::load(to.add(i * stride + v * V::N)),
-                        Chain::Row(row) => *chain = V::load(row.add(v * V::N)),
-                    }
+                match self.first {
+                    Chain::Zero => {}
+                    Chain::Keep => *chains = read::<V, REGISTERS, PART>(to.add(i * stride), self.last),
+                    Chain::Row(row) => *chains = read::<V, REGISTERS, PART>(row, self.last),
                 }
             }
             let [row, col] = self.strides;
@@ -239,20 +241,46 @@ impl Tile {
             // Four links at a time hide the loop behind the arithmetic.
             for _ in 0..self.depth / 4 {
                 for step in 0..4 {
-                    link(&mut chains, a.wrapping_add(step * col), row, b.wrapping_add(step * self.b_stride));
+                    let right = read::<V, REGISTERS, PART>(b.wrapping_add(step * self.b_stride), self.last);
+                    link(&mut chains, a.wrapping_add(step * col), row, right);
                 }
                 (a, b) = (a.wrapping_add(4 * col), b.wrapping_add(4 * self.b_stride));
             }
             for _ in 0..self.depth % 4 {
-                link(&mut chains, a, row, b);
+                link(&mut chains, a, row, read::<V, REGISTERS, PART>(b, self.last));
                 (a, b) = (a.wrapping_add(col), b.wrapping_add(self.b_stride));
             }
             for (i, chains) in chains.into_iter().enumerate() {
                 for (v, chain) in chains.into_iter().enumerate() {
-                    chain.store(to.add(i * stride + v * V::N));
+                    let to = to.add(i * stride + v * V::N);
+                    if PART && v + 1 == REGISTERS {
+                        chain.store_part(to, self.last);
+                    } else {
+                        chain.store(to);
+                    }
                 }
             }
         }
+    }
+}
+
+/// Registers side by side; with `PART`, `last` lanes of the last one.
+///
+/// # Safety
+/// `from` must be valid for reading them.
+#[inline(always)]
+unsafe fn read<V: Lanes, const REGISTERS: usize, const PART: bool>(
+    from: *const f32,
+    last: usize,
+) -> [V; REGISTERS] {
+    // SAFETY: exactly the floats the caller vouches for are read.
+    unsafe {
+        let mut registers = [V::zero(); REGISTERS];
+        for (v, register) in registers.iter_mut().enumerate() {
+            let from = from.add(v * V::N);
+            *register = if PART && v + 1 == REGISTERS { V::load_part(from, last) } else { V::load(from) };
+        }
+        registers
     }
 }
 
@@ -260,21 +288,17 @@ impl Tile {
 /// inlined does it get the instructions of its caller.
 ///
 /// # Safety
-/// `a` must be valid for `ROWS` floats `row` apart, `b` for `REGISTERS` registers.
+/// `a` must be valid for reading `ROWS` floats that are `row` apart.
 #[inline(always)]
 unsafe fn link<V: Lanes, const ROWS: usize, const REGISTERS: usize>(
     chains: &mut [[V; REGISTERS]; ROWS],
     a: *const f32,
     row: usize,
-    b: *const f32,
+    right: [V; REGISTERS],
 ) {
-    // SAFETY: the caller vouches for all that is read.
-    unsafe {
-        let mut right = [V::zero(); REGISTERS];
-        for (v, right) in right.iter_mut().enumerate() {
-            *right = V::load(b.add(v * V::N));
-        }
-        for (i, chains) in chains.iter_mut().enumerate() {
+    for (i, chains) in chains.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for all that is read.
+        unsafe {
             let left = *a.add(i * row);
             for (chain, right) in chains.iter_mut().zip(right) {
                 *chain = chain.add_product(left, right);
@@ -293,7 +317,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
     pub(super) unsafe fn avx512_wide(block: &Block<'_>, c: MatMut<'_>) {
         // SAFETY: passed on; the instructions are enabled here.
-        unsafe { rows::<__m512, 6, 4>(block, c) }
+        unsafe { rows::<__m512, 6, 4, 16>(block, c) }
     }
 
     /// # Safety
@@ -301,7 +325,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
     pub(super) unsafe fn avx512_narrow(block: &Block<'_>, c: MatMut<'_>) {
         // SAFETY: passed on; the instructions are enabled here.
-        unsafe { rows::<__m512, 8, 3>(block, c) }
+        unsafe { rows::<__m512, 8, 3, 16>(block, c) }
     }
 
     /// # Safety
@@ -309,7 +333,7 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn avx2(block: &Block<'_>, c: MatMut<'_>) {
         // SAFETY: passed on; the instructions are enabled here.
-        unsafe { rows::<__m256, 6, 2>(block, c) }
+        unsafe { rows::<__m256, 6, 2, 8>(block, c) }
     }
 
     /// # Safety

@@ -2,7 +2,7 @@
 
 use super::fused::{Fused, dims, own, rows, tensor, values};
 use super::{Act, Items};
-use crate::nn::kernels::gemm::{Mat, MatMut, Start, gemm};
+use crate::nn::kernels::gemm::{Mat, MatMut, Start, gemm, gemm_act};
 use crate::nn::kernels::par::{self, BLOCK};
 use crate::nn::kernels::pool::Buffer;
 use crate::nn::kernels::rows as kernel;
@@ -29,9 +29,8 @@ impl Fused<3> for Linear {
 
     fn forward(&self, inputs: [FlexTensor; 3], wanted: [bool; 3]) -> (FlexTensor, Option<Kept<2>>) {
         let [x, w, b] = inputs.map(rows);
-        let mut y = Buffer::new(dims(&x)[0] * dims(&w)[1]);
-        product(&x, &w, &mut y, Start::Bias(values(&b)));
-        let (y, slope) = activate(self.0, y, [dims(&x)[0], dims(&w)[1]], wanted.contains(&true));
+        let y = Buffer::new(dims(&x)[0] * dims(&w)[1]);
+        let (y, slope) = activated(self.0, &x, &w, y, Start::Bias(values(&b)), wanted.contains(&true));
         let kept = [wanted[1].then_some(x), wanted[0].then_some(w)];
         (y, Some((kept, slope)))
     }
@@ -55,8 +54,7 @@ impl Fused<5> for CatLinear {
         let shape = [dims(&x1)[0], dims(&w1)[1]];
         let mut y = Buffer::new(shape[0] * shape[1]);
         product(&x1, &w1, &mut y, Start::Bias(values(&b)));
-        product(&x2, &w2, &mut y, Start::Add);
-        let (y, slope) = activate(self.0, y, shape, wanted.contains(&true));
+        let (y, slope) = activated(self.0, &x2, &w2, y, Start::Add, wanted.contains(&true));
         let keep = |other: usize, x: FlexTensor| wanted[other].then_some(x);
         (y, Some(([keep(1, x1), keep(0, w1), keep(3, x2), keep(2, w2)], slope)))
     }
@@ -89,15 +87,15 @@ impl Fused<5> for GroupedLinear {
         product(&group, &wc, &mut common, Start::Bias(values(&b)));
         let mut y = Buffer::new(groups * items * width);
         spread(&common, &mut y, items, width);
-        match self.1 {
-            Items::PerGroup => product(&x, &wx, &mut y, Start::Add),
+        let (y, slope) = match self.1 {
+            Items::PerGroup => activated(self.0, &x, &wx, y, Start::Add, wanted.contains(&true)),
             Items::Shared => {
                 let mut own = Buffer::new(items * width);
                 product(&x, &wx, &mut own, Start::Zero);
                 par::chunks(&mut y, items * width, |_, y| kernel::add(Level::current(), y, &own));
+                activate(self.0, y, [groups * items, width], wanted.contains(&true))
             }
-        }
-        let (y, slope) = activate(self.0, y, [groups * items, width], wanted.contains(&true));
+        };
         let keep = |other: usize, x: FlexTensor| wanted[other].then_some(x);
         (y, Some((([keep(1, x), keep(0, wx), keep(3, group), keep(2, wc)], slope), items)))
     }
@@ -156,6 +154,28 @@ pub(super) fn product(x: &FlexTensor, w: &FlexTensor, y: &mut [f32], start: Star
     gemm(Level::current(), Mat::new(values(x), n, i), Mat::new(values(w), i, o), MatMut::new(y, n, o), start);
 }
 
+/// `act(x w)`, from where `start` says, and what the activation's way back needs.
+fn activated(
+    act: Act,
+    x: &FlexTensor,
+    w: &FlexTensor,
+    mut y: Buffer,
+    start: Start<'_>,
+    wanted: bool,
+) -> (FlexTensor, Option<FlexTensor>) {
+    let ([n, i], [_, o]) = (dims(x), dims(w));
+    let mut slope = (wanted && act == Act::Gelu).then(|| Buffer::new(n * o));
+    let (x, w) = (Mat::new(values(x), n, i), Mat::new(values(w), i, o));
+    gemm_act(Level::current(), x, w, MatMut::new(&mut y, n, o), start, act, slope.as_deref_mut());
+    let y = tensor(y, [n, o]);
+    let kept = match act {
+        Act::None => None,
+        Act::Gelu => slope.map(|slope| tensor(slope, [n, o])),
+        Act::Relu | Act::Tanh => wanted.then(|| y.clone()),
+    };
+    (y, kept)
+}
+
 /// `grad w^T`: the gradient of the left matrix of a product.
 pub(super) fn left_grad(grad: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     let ([n, o], [i, _]) = (dims(grad), dims(w));
@@ -203,15 +223,23 @@ pub(super) fn activate_backward(
     sum: bool,
 ) -> (FlexTensor, Option<FlexTensor>) {
     let [n, width] = dims(&grad);
-    let mut grad = if act == Act::None { rows(grad) } else { own(grad) };
     let block = BLOCK * width;
-    if let Some(kept) = kept {
-        let kept = values(kept);
-        par::chunks(grad.storage_mut(), block, |i, grad| {
-            kernel::activate_backward(Level::current(), act, grad, &kept[i * block..i * block + grad.len()]);
-        });
-    }
-    let sums = sum.then(|| tensor(column_sums(values(&grad), n, width), [1, width]));
+    let Some(kept) = kept else {
+        let grad = rows(grad);
+        let sums = sum.then(|| tensor(column_sums(values(&grad), n, width), [1, width]));
+        return (grad, sums);
+    };
+    let mut grad = own(grad);
+    let kept = values(kept);
+    let mut partial = Buffer::zeros(if sum { n.div_ceil(BLOCK) * width } else { n.div_ceil(BLOCK) });
+    let step = [block, if sum { width } else { 1 }];
+    par::chunks2(grad.storage_mut(), &mut partial, step, |i, grad, partial| {
+        kernel::activate_backward(Level::current(), act, grad, &kept[i * block..i * block + grad.len()]);
+        if sum {
+            kernel::add_rows(Level::current(), grad, partial);
+        }
+    });
+    let sums = sum.then(|| tensor(folded(&partial, width), [1, width]));
     (grad, sums)
 }
 
@@ -223,7 +251,12 @@ pub(super) fn column_sums(x: &[f32], n: usize, width: usize) -> Buffer {
     par::chunks(&mut partial, width, |i, sum| {
         kernel::add_rows(Level::current(), &x[i * block..x.len().min((i + 1) * block)], sum);
     });
+    folded(&partial, width)
+}
+
+/// The sum of the blocks' sums.
+fn folded(partial: &[f32], width: usize) -> Buffer {
     let mut sums = Buffer::zeros(width);
-    kernel::add_rows(Level::current(), &partial, &mut sums);
+    kernel::add_rows(Level::current(), partial, &mut sums);
     sums
 }
