@@ -7,6 +7,7 @@ mod output;
 mod progress;
 mod revision;
 mod table;
+mod trained;
 mod watch;
 
 use clap::Parser;

@@ -2,7 +2,7 @@
 
 use crate::env::{ActionBuf, Cmdp, ContextId, Split, Start};
 use crate::error::WorldError;
-use crate::grid::{Dynamics, Planner, Prior};
+use crate::grid::{Dynamics, Planner, Posterior, Prior};
 use crate::protocol::{Game, Player, RandomPlayer, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::rng::{self, Rng};
@@ -54,7 +54,9 @@ type Score = (&'static str, usize, bool);
 ///
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
 /// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
-/// - `bayes-online`: the same, and updates its belief with what it meets while it acts.
+/// - `bayes-online`: the same, and updates its belief with what it meets while it acts;
+/// - `bayes-known`: as `bayes-frozen`, over the training layouts alone: what a player can reach who knows them by heart
+///   (in training contexts only, as any other contradicts them all).
 ///
 /// All are greedy. The result does not depend on the number of threads.
 pub fn measure(config: &CeilingConfig) -> Result<Vec<CeilingRow>, WorldError> {
@@ -95,6 +97,7 @@ struct Referee<'a> {
 /// What can be believed of a grid beforehand.
 struct Priors {
     all: Prior,
+    training: Prior,
     average: Option<Dynamics>,
 }
 
@@ -104,8 +107,9 @@ impl<'a> Referee<'a> {
             let training = world.contexts(Split::Train).iter();
             let training =
                 training.map(|&context| grid.layout(context).copied()).collect::<Result<Vec<_>, _>>()?;
-            let average = (!training.is_empty()).then(|| Prior::new(&training).posterior().dynamics());
-            Ok(Priors { all: Prior::new(grid.layouts()), average })
+            let known = Prior::new(&training);
+            let average = (!training.is_empty()).then(|| known.posterior().dynamics());
+            Ok(Priors { all: Prior::new(grid.layouts()), training: known, average })
         });
         Ok(Self { world, config, seed, priors: priors.transpose()? })
     }
@@ -124,7 +128,7 @@ impl<'a> Referee<'a> {
     }
 
     /// One game for each player.
-    fn round(&self, game: &Game, rng: &mut Rng, scores: &mut Vec<Score>) -> Result<(), WorldError> {
+    fn round<'p>(&'p self, game: &Game, rng: &mut Rng, scores: &mut Vec<Score>) -> Result<(), WorldError> {
         let spec = self.world.spec();
         let mut play = |name, context_steps, player: &mut dyn Player| -> Result<(), WorldError> {
             let outcome = rollout(self.world, game.clone(), player)?;
@@ -143,16 +147,26 @@ impl<'a> Referee<'a> {
         let mut env = self.world.instantiate(game.context)?;
         let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
         let walk = Trajectory::explore(env.as_mut(), spec, self.config.context_start, longest, rng, uniform)?;
-        let posterior = |steps: usize| {
-            let mut posterior = priors.all.posterior();
-            posterior.observe_all(spec, walk.transitions().take(steps));
-            posterior
+        let after = |mut belief: Posterior<'p>, steps: usize| {
+            belief.observe_all(spec, walk.transitions().take(steps));
+            belief
         };
-        for &steps in &self.config.context_steps {
-            play("bayes-frozen", steps, &mut Planner::new(spec, posterior(steps).dynamics()))?;
+        let lengths = &self.config.context_steps;
+        for &steps in lengths {
+            play(
+                "bayes-frozen",
+                steps,
+                &mut Planner::new(spec, after(priors.all.posterior(), steps).dynamics()),
+            )?;
         }
-        for &steps in &self.config.context_steps {
-            play("bayes-online", steps, &mut Planner::new(spec, posterior(steps)))?;
+        for &steps in lengths {
+            play("bayes-online", steps, &mut Planner::new(spec, after(priors.all.posterior(), steps)))?;
+        }
+        if self.world.contexts(Split::Train).contains(&game.context) {
+            for &steps in lengths {
+                let known = after(priors.training.posterior(), steps).dynamics();
+                play("bayes-known", steps, &mut Planner::new(spec, known))?;
+            }
         }
         Ok(())
     }

@@ -2,10 +2,12 @@
 
 pub mod config;
 pub mod device;
+pub mod doctor;
 pub mod error;
 pub mod eval;
 pub mod finite;
 pub mod latent;
+mod linalg;
 pub mod methods;
 pub mod nn;
 pub mod report;

@@ -1,18 +1,15 @@
 //! `windvane eval`: the scores of a trained run.
 
 use crate::choice::{SplitChoice, StartChoice};
-use crate::watch::Bars;
+use crate::trained::trained;
 use crate::{output, table};
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use windvane::device::{DeviceName, Threads};
+use windvane::device::Threads;
 use windvane::eval::{BeliefMode, ScoreRow, success};
+use windvane::finite::exam::PLANNER_SWEEPS;
 use windvane::run::Run;
-use windvane::train::folder::RunFolder;
 
 /// Lets a trained run play every task in every context of a split, greedily.
 #[derive(Args)]
@@ -21,7 +18,8 @@ use windvane::train::folder::RunFolder;
     after_help = "Examples:
   windvane eval runs/bfb --split test
   windvane eval runs/bfb --split test --belief online --context-steps 500 --json
-  windvane eval runs/bfb --split test --lookahead 0"
+  windvane eval runs/bfb --split test --lookahead 0
+  windvane eval runs/bfb --split test --planner"
 )]
 pub(crate) struct Eval {
     /// The run's folder
@@ -42,6 +40,9 @@ pub(crate) struct Eval {
     /// Bellman sweeps through the predictor before acting; by default the run's
     #[arg(long, value_name = "N")]
     lookahead: Option<usize>,
+    /// Play value iteration on the decoded belief instead of F: the yardstick of the belief alone
+    #[arg(long, conflicts_with = "lookahead")]
+    planner: bool,
     /// Games of each context and task; by default the run's
     #[arg(long, value_name = "N")]
     rounds: Option<u64>,
@@ -60,34 +61,22 @@ enum Mode {
 
 impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let folder = RunFolder::existing(&self.run)?;
-        let mut run = Run::read(&folder)?;
-        anyhow::ensure!(
-            run.is_finished()?,
-            "{}: training is not finished; go on with `windvane train`",
-            self.run.display()
-        );
-        let eval = &mut run.plan.eval;
-        eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
-        eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
-        eval.lookahead = self.lookahead.unwrap_or(eval.lookahead);
-        eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
-        let device = DeviceName::Cpu.open()?;
         let mode = match self.belief {
             Mode::Frozen => BeliefMode::Frozen,
             Mode::Online => BeliefMode::Online,
         };
-        let rows = Threads::new(1)?.run(|| -> anyhow::Result<_> {
-            let interrupt = AtomicBool::new(false);
-            let world = run.world()?;
-            let survey = Arc::new(run.data(&*world, &mut Bars)?);
-            let belief = if run.method.belief {
-                run.belief(&survey, &device, &mut Bars, &interrupt)?.map(Arc::new)
-            } else {
-                None
-            };
-            let agent = run.agent(&*world, &survey, belief.as_ref(), &device, &mut Bars, &interrupt)?;
-            Ok(run.scores(&*world, &agent.context("the run is not finished")?, self.split.into(), mode)?)
+        let (run, rows) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
+            let (mut run, world, agent) = trained(&self.run)?;
+            let eval = &mut run.plan.eval;
+            eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
+            eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
+            eval.lookahead = self.lookahead.unwrap_or(eval.lookahead);
+            if self.planner {
+                eval.lookahead = PLANNER_SWEEPS;
+            }
+            eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
+            let rows = run.scores(&*world, &agent, self.split.into(), mode)?;
+            Ok((run, rows))
         })?;
         if self.json {
             let Run { plan, method, seed, .. } = &run;

@@ -3,6 +3,7 @@
 mod ceilings;
 mod collect;
 mod data;
+mod doctor;
 mod envs;
 mod evaluate;
 mod quickstart;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Data(data::Data),
     Train(train::Train),
     Eval(evaluate::Eval),
+    Doctor(doctor::Doctor),
 }
 
 impl Command {
@@ -32,6 +34,7 @@ impl Command {
             Self::Data(command) => command.run(),
             Self::Train(command) => command.run(),
             Self::Eval(command) => command.run(),
+            Self::Doctor(command) => command.run(),
         }
     }
 }

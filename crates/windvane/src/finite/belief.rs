@@ -8,6 +8,7 @@
 //! nearest context it knows (docs/lab-notes.md).
 
 use super::context::{ContextConfig, Contexts};
+use super::memory::Memory;
 use super::survey::Survey;
 use crate::error::LearnError;
 use crate::nn::{
@@ -28,6 +29,8 @@ const NO_OUTCOME: f32 = -1e4;
 const EVIDENCE: f32 = 14.0;
 const COORDINATE: f32 = 9.0;
 const IDENTITY: f32 = 1.75;
+/// Size of the say that memory has in h.
+const TRUST: f32 = 3.0;
 
 /// Settings of the belief and its training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,10 @@ pub struct BeliefConfig {
     pub heads: usize,
     /// Weight of the KL term toward a unit Gaussian; the paper names the prior but no weight, its code has none.
     pub kl: f64,
+    /// Whether training draws h from its spread, as the paper does, or takes its mean.
+    pub sample: bool,
+    /// Whether contexts are compared with the groups of the training data, to recognise one that was seen before.
+    pub memory: bool,
     /// Gradient steps.
     pub steps: u64,
     /// Contexts per step.
@@ -53,7 +60,18 @@ pub struct BeliefConfig {
 impl Default for BeliefConfig {
     fn default() -> Self {
         let context = ContextConfig::default();
-        Self { width: 32, blocks: 2, heads: 4, kl: 1e-5, steps: 2000, batch: 64, rate: 3e-3, context }
+        Self {
+            width: 32,
+            blocks: 2,
+            heads: 4,
+            kl: 1e-5,
+            sample: true,
+            memory: true,
+            steps: 2000,
+            batch: 64,
+            rate: 3e-3,
+            context,
+        }
     }
 }
 
@@ -73,6 +91,7 @@ pub struct FiniteBelief {
     /// What each outcome has for itself, whatever h says.
     outcome_bias: ParamId,
     tables: Tables,
+    memory: Option<Memory>,
 }
 
 /// Constants of a survey, on the device.
@@ -108,12 +127,12 @@ impl Tables {
         let (states, vocabulary) = (survey.states(), survey.vocabulary());
         let dims = &survey.spec().observation;
         let coordinates: usize = dims.iter().filter_map(windvane_world::Dim::values).sum();
-        let features = 2 + coordinates + states;
+        let features = 4 + coordinates + states;
         let mut places = vec![0.0; states * features];
         let mut obs = vec![0.0; dims.len()];
         for (s, row) in places.chunks_exact_mut(features).enumerate() {
             survey.write_state(s, &mut obs);
-            let mut at = 2;
+            let mut at = 4;
             for (dim, x) in dims.iter().zip(&obs) {
                 row[at + (x - dim.low) as usize] = COORDINATE;
                 at += dim.values().unwrap_or(0);
@@ -157,13 +176,14 @@ impl FiniteBelief {
         Ok(Self {
             config,
             transformer: SetTransformer::new(&mut params, "set", &set)?,
-            read: Linear::new(&mut params, "read", &[width], 2)?,
+            read: Linear::new(&mut params, "read", &[width], 3)?,
             own_read: params.add("own/read", [tables.states, width], Init::Constant(0.0))?,
             own_bias: params.add("own/bias", [1, tables.states], Init::Constant(0.0))?,
             recall: params.add("recall", [2, 1], Init::Constant(3.0))?,
             outcome_bias: params.add("outcome/bias", [1, survey.vocabulary()], Init::Constant(0.0))?,
             params,
             tables,
+            memory: config.memory.then(|| Memory::of(survey)),
         })
     }
 
@@ -185,12 +205,17 @@ impl FiniteBelief {
         let Tables { states, features, places, .. } = &self.tables;
         let sets = evidence.len() / 2 / states;
         let mut tokens = Vec::with_capacity(sets * places.len());
-        for seen in evidence.chunks_exact(2 * states) {
+        let mut recalled = vec![0.0; sets * states];
+        for (seen, recalled) in evidence.chunks_exact(2 * states).zip(recalled.chunks_exact_mut(*states)) {
+            let fit = self.memory.as_ref().map_or(0.0, |memory| memory.recall(seen, recalled));
             let start = tokens.len();
             tokens.extend_from_slice(places);
-            for (token, seen) in tokens[start..].chunks_exact_mut(*features).zip(seen.chunks_exact(2)) {
+            let states = tokens[start..].chunks_exact_mut(*features);
+            for (token, (seen, recalled)) in states.zip(seen.chunks_exact(2).zip(recalled)) {
                 token[0] = EVIDENCE * seen[0];
                 token[1] = EVIDENCE * seen[1];
+                token[2] = EVIDENCE * *recalled;
+                token[3] = EVIDENCE * fit;
             }
         }
         let tokens = self.constant(tokens, [sets * states, *features]);
@@ -198,7 +223,7 @@ impl FiniteBelief {
         let both = self.read.forward(weights, Input::One(x.clone()), Act::None); // [sets * states, 2]
         let shared = both.clone().narrow(1, 0, 1).reshape([sets, *states]);
         // Between e^-5 and e^1: a spread that the KL term can shape but no batch can blow up.
-        let log_std = both.narrow(1, 1, 1).reshape([sets, *states]).tanh() * 3.0 - 2.0;
+        let log_std = both.clone().narrow(1, 1, 1).reshape([sets, *states]).tanh() * 3.0 - 2.0;
         let own = weights[self.own_read].clone().reshape([1, *states, self.config.width]);
         let own = (x.reshape([sets, *states, self.config.width]) * own).sum_dim(2).reshape([sets, *states]);
         let seen = |part: usize, sign: f32| -> Vec<f32> {
@@ -208,7 +233,9 @@ impl FiniteBelief {
         let refused = self.constant(seen(1, -1.0), [sets, *states]);
         let recall = &weights[self.recall];
         let direct = entered * recall.clone().narrow(0, 0, 1) + refused * recall.clone().narrow(0, 1, 1);
-        (shared + own + weights[self.own_bias].clone() + direct, log_std)
+        let trust = both.narrow(1, 2, 1).reshape([sets, *states]);
+        let recalled = self.constant(recalled, [sets, *states]) * trust * TRUST;
+        (shared + own + weights[self.own_bias].clone() + direct + recalled, log_std)
     }
 
     /// g(s, a, h): the log-probability of each outcome, `[sets * pairs, outcomes]`. Staying weighs as it is, entering
@@ -274,7 +301,10 @@ impl Learner for BeliefTrainer {
         let belief = &self.belief;
         let weights = belief.params.track();
         let (mean, log_std) = belief.encode(&weights, &evidence);
-        let h = mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states]);
+        let h = match config.sample {
+            true => mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states]),
+            false => mean.clone(),
+        };
         let log_p = belief.decode(&weights, h); // [batch * pairs, outcomes]
         let truth = belief.constant(truth, [config.batch * belief.tables.pairs, belief.tables.outcomes]);
         let surprise = -(log_p * truth).sum() / f64::from(known.max(1.0)); // [1]

@@ -1,9 +1,12 @@
 //! Learning where states can be listed: every expectation over states is exact, and dynamics are tables.
 
 pub mod agent;
+mod bayes;
 pub mod belief;
 pub mod context;
+pub mod exam;
 pub mod fb;
+mod memory;
 pub mod nets;
 pub mod play;
 pub mod survey;

@@ -1,7 +1,9 @@
 //! What a data set of a finite world says, state by state: which states occur, what can follow what, and how often.
 //!
-//! Nothing here knows about walls or grids. The *outcomes* of a state and an action are the next states that any episode
-//! ever saw there; a *token* is one of them, and stands for "this action, here, led there".
+//! Nothing here knows about walls or grids. An action moves by few different steps (one ahead, or not at all): the
+//! *outcomes* of a state and an action are the states that its steps lead to, wherever they were seen. So an unseen context
+//! may open a way that was shut in all known ones. Where actions move by many different steps, outcomes are those seen in
+//! the very state. A *token* is one outcome, and stands for "this action, here, led there".
 
 use crate::error::LearnError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +13,8 @@ use windvane_world::{Action, ActionSpace, EnvSpec};
 
 /// Marks a state of the listing that no episode visited.
 const NEVER: u32 = u32::MAX;
+/// Most different steps by which an action may move for its outcomes to be taken as the same everywhere.
+const FEW_STEPS: usize = 5;
 
 /// A finite world as its data shows it.
 #[derive(Clone, Debug)]
@@ -25,7 +29,7 @@ pub struct Survey {
     width: usize,
     /// `[states * actions * width]`: the outcomes of each pair in order of state, the rest filled with the first.
     successors: Vec<u32>,
-    /// `[states * actions]`: how many of them are real; none for a pair that was never tried.
+    /// `[states * actions]`: how many of them are real.
     outcomes: Vec<u8>,
     /// `[states]`: how often each state was visited, as a share of all visits.
     rho: Vec<f32>,
@@ -68,6 +72,8 @@ impl Survey {
         visited.iter().enumerate().for_each(|(i, &s)| index[s as usize] = i as u32);
         let total: u64 = visits.iter().sum();
         let rho = visited.iter().map(|&s| (visits[s as usize] as f64 / total as f64) as f32).collect();
+
+        spread_steps(&spec, actions, &visited, &index, &mut seen);
 
         let width = seen.iter().map(BTreeSet::len).max().unwrap_or(1).max(1);
         let mut successors = Vec::with_capacity(visited.len() * actions * width);
@@ -245,15 +251,48 @@ impl Survey {
             self.write_shares(&group.counts, &mut shares);
             sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
         }
-        for row in sums.chunks_exact_mut(self.width) {
+        for (pair, row) in sums.chunks_exact_mut(self.width).enumerate() {
             let total: f32 = row.iter().sum();
             if total > 0.0 {
                 row.iter_mut().for_each(|x| *x /= total);
             } else {
-                row[0] = 1.0;
+                // What was never tried is taken to change nothing, if that is possible.
+                let state = (pair / self.actions) as u32;
+                let stay =
+                    self.successors[pair * self.width..][..self.width].iter().position(|&s| s == state);
+                row[stay.unwrap_or(0)] = 1.0;
             }
         }
         sums
+    }
+}
+
+/// Adds to the outcomes `seen` of each state and action those that the action's steps elsewhere lead to, if they are few.
+fn spread_steps(spec: &EnvSpec, actions: usize, visited: &[u32], index: &[u32], seen: &mut [BTreeSet<u32>]) {
+    let place = |state: u32| {
+        let mut obs = vec![0.0; spec.obs_dim()];
+        spec.write_state(state as usize, &mut obs);
+        obs
+    };
+    for action in 0..actions {
+        let mut steps: BTreeSet<Vec<i32>> = BTreeSet::new();
+        for &state in visited {
+            let from = place(state);
+            for &next in &seen[state as usize * actions + action] {
+                steps.insert(place(next).iter().zip(&from).map(|(to, from)| (to - from) as i32).collect());
+            }
+        }
+        if steps.len() > FEW_STEPS {
+            continue;
+        }
+        for &state in visited {
+            let from = place(state);
+            let led = steps.iter().filter_map(|step| {
+                let to: Vec<f32> = from.iter().zip(step).map(|(from, step)| from + *step as f32).collect();
+                spec.state_of(&to).filter(|&next| index[next] != NEVER)
+            });
+            seen[state as usize * actions + action].extend(led.map(|next| next as u32));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::survey::Survey;
 use super::sweeps;
+use crate::linalg::cholesky_solve;
 
 /// Rewards that task vectors stand for, given B of every state.
 #[derive(Debug)]
@@ -38,27 +39,6 @@ impl Reward {
         })
         .collect()
     }
-}
-
-/// Solves `a x = rhs` in place for symmetric positive `a` (lower triangle given) and `columns` right-hand sides.
-fn cholesky_solve(a: &mut [f64], n: usize, rhs: &mut [f64], columns: usize) {
-    for i in 0..n {
-        for j in 0..=i {
-            let dot: f64 = (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum();
-            let left = a[i * n + j] - dot;
-            a[i * n + j] = if i == j { left.max(1e-12).sqrt() } else { left / a[j * n + j] };
-        }
-    }
-    let mut eliminate = |i: usize, others: &mut dyn Iterator<Item = (usize, f64)>| {
-        for (k, factor) in others {
-            for c in 0..columns {
-                rhs[i * columns + c] -= factor * rhs[k * columns + c];
-            }
-        }
-        rhs[i * columns..(i + 1) * columns].iter_mut().for_each(|x| *x /= a[i * n + i]);
-    };
-    (0..n).for_each(|i| eliminate(i, &mut (0..i).map(|k| (k, a[i * n + k]))));
-    (0..n).rev().for_each(|i| eliminate(i, &mut (i + 1..n).map(|k| (k, a[k * n + i]))));
 }
 
 /// One group's current estimates.
