@@ -1,5 +1,6 @@
 //! Learning on top of [`windvane_world`]: belief, agents, training, adaptation, evaluation and reports.
 
+pub mod agent;
 pub mod config;
 pub mod device;
 pub mod error;
@@ -7,6 +8,7 @@ pub mod eval;
 pub mod finite;
 pub mod latent;
 pub mod methods;
+pub mod neural;
 pub mod nn;
 pub mod report;
 pub mod run;

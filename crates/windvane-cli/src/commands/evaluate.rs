@@ -7,11 +7,10 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, ScoreRow, success};
-use windvane::run::Run;
+use windvane::run::{Run, Site};
 use windvane::train::folder::RunFolder;
 
 /// Lets a trained run play every task in every context of a split, greedily.
@@ -80,14 +79,9 @@ impl Eval {
         let rows = Threads::new(1)?.run(|| -> anyhow::Result<_> {
             let interrupt = AtomicBool::new(false);
             let world = run.world()?;
-            let survey = Arc::new(run.data(&*world, &mut Bars)?);
-            let belief = if run.method.belief {
-                run.belief(&survey, &device, &mut Bars, &interrupt)?.map(Arc::new)
-            } else {
-                None
-            };
-            let agent = run.agent(&*world, &survey, belief.as_ref(), &device, &mut Bars, &interrupt)?;
-            Ok(run.scores(&*world, &agent.context("the run is not finished")?, self.split.into(), mode)?)
+            let mut site = Site { world: &*world, device: &device, watch: &mut Bars, interrupt: &interrupt };
+            let agent = run.agent(&mut site)?.context("the run is not finished")?;
+            Ok(run.scores(&*world, &*agent, self.split.into(), mode)?)
         })?;
         if self.json {
             let Run { plan, method, seed, .. } = &run;

@@ -6,6 +6,7 @@ pub mod context;
 pub mod fb;
 pub mod nets;
 pub mod play;
+pub mod stages;
 pub mod survey;
 pub mod sweeps;
 mod target;

@@ -2,7 +2,9 @@
 
 use super::agent::FiniteAgent;
 use super::fb::Situations;
+use crate::agent::{Acting, Agent, Players};
 use crate::error::LearnError;
+use crate::eval::BeliefMode;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, Actions};
@@ -66,6 +68,13 @@ pub(crate) fn evidence_of(agent: &FiniteAgent, context: &Trajectory) -> Vec<f32>
 fn note(agent: &FiniteAgent, evidence: &mut [f32], obs: &[f32], action: Action<'_>, next: &[f32]) {
     if let Some(token) = agent.survey().token_of(obs, action, next) {
         agent.survey().add_evidence(token as usize, evidence);
+    }
+}
+
+impl Agent for FiniteAgent {
+    fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
+        let online = acting.belief == BeliefMode::Online;
+        Ok(Box::new(FiniteTeam::new(self, contexts.iter().copied(), acting.lookahead, online)))
     }
 }
 
