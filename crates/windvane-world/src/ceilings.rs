@@ -50,7 +50,8 @@ pub struct CeilingRow {
 /// How one game went: who, after how many steps of context, and whether the goal was reached.
 type Score = (&'static str, usize, bool);
 
-/// Lets the reference players of a world play: `random`, `shortest-path` with the true map, and on grids
+/// Lets the reference players of a world play: `random`, `shortest-path` with the true map, on Pointmass `beeline`
+/// (straight for the goal, sliding along walls), and on grids
 ///
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
 /// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
@@ -136,6 +137,9 @@ impl<'a> Referee<'a> {
             Ok(())
         };
         play("random", 0, &mut RandomPlayer(spec.action.clone()))?;
+        if let Some((name, mut player)) = self.world.ignorant() {
+            play(name, 0, player.as_mut())?;
+        }
         if let Some(mut player) = self.world.oracle(game.context)? {
             play("shortest-path", 0, player.as_mut())?;
         }

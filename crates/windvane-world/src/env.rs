@@ -96,6 +96,10 @@ pub trait Cmdp: Send + Sync {
     fn oracle(&self, _context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
         Ok(None)
     }
+    /// A named player who knows no context but how the family is best played without; nothing where none is known.
+    fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
+        None
+    }
     /// Many environments to step at once, one for each of `contexts`.
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError>;
     /// The layouts behind a grid world, for exact tools; nothing for other worlds.

@@ -78,7 +78,11 @@ pub trait Team {
 }
 
 /// Plays all games in lockstep, each from its context's own start, until its goal or the horizon.
-pub fn play<T: Team>(world: &dyn Cmdp, mut games: Vec<Game>, team: &mut T) -> Result<Vec<Outcome>, T::Error> {
+pub fn play<T: Team + ?Sized>(
+    world: &dyn Cmdp,
+    mut games: Vec<Game>,
+    team: &mut T,
+) -> Result<Vec<Outcome>, T::Error> {
     let spec = world.spec();
     let dim = spec.obs_dim();
     let mut envs = games.iter().map(|game| world.instantiate(game.context)).collect::<Result<Vec<_>, _>>()?;

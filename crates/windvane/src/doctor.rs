@@ -1,5 +1,6 @@
 //! What an examination finds, and how to read it.
 
+use crate::linalg::{effective_rank, eigen};
 use serde::Serialize;
 
 /// How good a number is.
@@ -80,5 +81,60 @@ impl Finding {
             _ => Verdict::Poor,
         };
         Self { part, what, value, verdict: Some(verdict), advice: (!good).then_some(advice) }
+    }
+}
+
+/// How differently B sees states: the mean cosine between two of them (root mean square, 0 is orthonormal), and the effective
+/// rank of all. `rows [count * width]`, drawn with `weights [count]`.
+pub(crate) fn spread(rows: &[f32], weights: &[f32]) -> [f64; 2] {
+    let count = weights.len();
+    let width = rows.len() / count.max(1);
+    let unit: Vec<f64> = rows
+        .chunks_exact(width.max(1))
+        .flat_map(|row| {
+            let length = row.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt().max(1e-12);
+            row.iter().map(move |x| f64::from(*x) / length)
+        })
+        .collect();
+    let mut gram = vec![0.0; count * count];
+    let (mut squares, mut total) = (0.0, 0.0);
+    for i in 0..count {
+        for j in 0..count {
+            let (x, y) = (&unit[i * width..][..width], &unit[j * width..][..width]);
+            let cosine: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
+            let weight = f64::from(weights[i]) * f64::from(weights[j]);
+            gram[i * count + j] = cosine * weight.sqrt();
+            if i != j {
+                squares += weight * cosine * cosine;
+                total += weight;
+            }
+        }
+    }
+    [(squares / f64::max(total, 1e-12)).sqrt(), effective_rank(&eigen(gram, count).0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orthogonal_rows_have_no_error_and_full_rank_and_equal_ones_the_opposite() {
+        let axes = [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0];
+        let [error, rank] = spread(&axes, &[1.0 / 3.0; 3]);
+        assert!(error < 1e-9 && (rank - 3.0).abs() < 1e-6, "{error} {rank}");
+        let [error, rank] = spread(&[1.0; 9], &[1.0 / 3.0; 3]);
+        assert!((error - 1.0).abs() < 1e-6 && (rank - 1.0).abs() < 1e-3, "{error} {rank}");
+    }
+
+    #[test]
+    fn a_verdict_follows_its_limits() {
+        let limits = Limits { good: 0.1, fair: 0.3 };
+        let verdict = |x| Finding::at_most("B", "error", x, limits, "do").verdict;
+        assert_eq!(
+            [0.05, 0.2, 0.4].map(verdict),
+            [Some(Verdict::Good), Some(Verdict::Fair), Some(Verdict::Poor)]
+        );
+        let finding = Finding::at_least("F", "share", 0.05, Limits { good: 0.9, fair: 0.5 }, "train");
+        assert_eq!((finding.verdict, finding.advice), (Some(Verdict::Poor), Some("train")));
     }
 }

@@ -1,9 +1,9 @@
 //! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
 
+use crate::agent::{Acting, Agent};
 use crate::error::LearnError;
-use crate::finite::agent::FiniteAgent;
-use crate::finite::play::FiniteTeam;
 use serde::{Deserialize, Serialize};
+use windvane_world::collect::{Behaviour as _, Policy};
 use windvane_world::protocol::{Game, Outcome, play, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
@@ -20,12 +20,14 @@ pub enum BeliefMode {
 }
 
 /// What to evaluate, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvalConfig {
     /// Steps of the random trajectory that forms the belief; paper: 100.
     pub context_steps: usize,
     /// Where that trajectory begins.
     pub context_start: Start,
+    /// Who walks it; paper: the policy that collected the data.
+    pub context_policy: Policy,
     /// Games of each context and task, each after another random trajectory.
     pub rounds: u64,
     /// Bellman sweeps through the predictor before acting, from what U says; 0 acts on U alone.
@@ -34,7 +36,13 @@ pub struct EvalConfig {
 
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { context_steps: 100, context_start: Start::Fixed, rounds: 4, lookahead: 16 }
+        Self {
+            context_steps: 100,
+            context_start: Start::Fixed,
+            context_policy: Policy::Uniform,
+            rounds: 4,
+            lookahead: 16,
+        }
     }
 }
 
@@ -62,6 +70,8 @@ pub struct ScoreRow {
     pub context_steps: usize,
     /// Where it began.
     pub context_start: Start,
+    /// Who walked it.
+    pub context_policy: Policy,
     /// Whether the belief went on learning.
     pub belief: BeliefMode,
     /// Sweeps of lookahead.
@@ -73,7 +83,7 @@ pub struct ScoreRow {
 /// The random trajectories depend on `seed`, context and round only, so all methods see the same ones.
 pub fn evaluate(
     world: &dyn Cmdp,
-    agent: &FiniteAgent,
+    agent: &dyn Agent,
     split: Split,
     belief: BeliefMode,
     config: &EvalConfig,
@@ -96,9 +106,9 @@ pub fn evaluate(
             }
         }
     }
-    let seen = rows.iter().map(|(which, _)| &contexts[*which]);
-    let mut team = FiniteTeam::new(agent, seen, config.lookahead, belief == BeliefMode::Online);
-    let outcomes = play(world, games, &mut team)?;
+    let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
+    let mut team = agent.players(&seen, &Acting { belief, lookahead: config.lookahead })?;
+    let outcomes = play(world, games, &mut *team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {
         success: outcome.success,
         reward: outcome.reward,
@@ -113,7 +123,7 @@ pub fn success(rows: &[ScoreRow]) -> f64 {
     rows.iter().filter(|row| row.success).count() as f64 / rows.len().max(1) as f64
 }
 
-/// The reward-free random trajectory of one context and round.
+/// The reward-free trajectory of one context and round.
 pub(crate) fn explore(
     world: &dyn Cmdp,
     context: ContextId,
@@ -124,8 +134,10 @@ pub(crate) fn explore(
     let mut rng = stream(seed, "context", &[context.0, round]);
     let spec = world.spec();
     let mut env = world.instantiate(context)?;
-    let uniform = |_: &[f32], rng: &mut _, action: &mut _| spec.action.sample(rng, action);
-    Ok(Trajectory::explore(&mut *env, spec, config.context_start, config.context_steps, &mut rng, uniform)?)
+    let mut walker = config.context_policy.actor(world, context)?;
+    walker.begin(&mut rng);
+    let walk = |obs: &[f32], rng: &mut _, action: &mut _| walker.act(obs, rng, action);
+    Ok(Trajectory::explore(&mut *env, spec, config.context_start, config.context_steps, &mut rng, walk)?)
 }
 
 fn optimal_steps(world: &dyn Cmdp, context: ContextId, task: &Task) -> Result<Option<usize>, LearnError> {
@@ -155,6 +167,7 @@ fn row(
         optimal_steps,
         context_steps: config.context_steps,
         context_start: config.context_start,
+        context_policy: config.context_policy,
         belief,
         lookahead: config.lookahead,
     }

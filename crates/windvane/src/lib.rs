@@ -1,5 +1,6 @@
 //! Learning on top of [`windvane_world`]: belief, agents, training, adaptation, evaluation and reports.
 
+pub mod agent;
 pub mod config;
 pub mod device;
 pub mod doctor;
@@ -9,6 +10,7 @@ pub mod finite;
 pub mod latent;
 mod linalg;
 pub mod methods;
+pub mod neural;
 pub mod nn;
 pub mod report;
 pub mod run;

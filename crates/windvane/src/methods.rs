@@ -13,10 +13,37 @@ pub struct Method {
     pub title: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// Whether F is conditioned on a belief.
-    pub belief: bool,
-    /// Whether random task vectors are drawn from a cone around that belief.
-    pub cone: bool,
+    /// What F is told of the dynamics.
+    pub condition: Condition,
+    /// Where random task vectors come from.
+    pub draw: Draw,
+}
+
+/// What the forward map is told of the hidden dynamics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing: all dynamics are taken for one.
+    Nothing,
+    /// The belief h, inferred from a context.
+    Belief,
+    /// Which of the training contexts it is, as a one-hot vector; zeros for one it does not know.
+    ContextId,
+}
+
+/// Where random task vectors come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// Anywhere on the sphere.
+    Sphere,
+    /// A cone around the belief.
+    Cone,
+}
+
+impl Method {
+    /// Whether it listens to a belief.
+    pub fn believes(&self) -> bool {
+        self.condition == Condition::Belief
+    }
 }
 
 /// Every method.
@@ -25,22 +52,29 @@ pub const METHODS: &[Method] = &[
         name: "fb",
         title: "FB",
         about: "forward-backward; takes all dynamics for one",
-        belief: false,
-        cone: false,
+        condition: Condition::Nothing,
+        draw: Draw::Sphere,
     },
     Method {
         name: "bfb",
         title: "Belief-FB",
         about: "F conditioned on the belief h",
-        belief: true,
-        cone: false,
+        condition: Condition::Belief,
+        draw: Draw::Sphere,
     },
     Method {
         name: "rfb",
         title: "Rotation-FB",
         about: "Belief-FB with task vectors drawn around h",
-        belief: true,
-        cone: true,
+        condition: Condition::Belief,
+        draw: Draw::Cone,
+    },
+    Method {
+        name: "oracle-id",
+        title: "Oracle-ID",
+        about: "F is told which training context it is in; an unseen one is told as zeros",
+        condition: Condition::ContextId,
+        draw: Draw::Sphere,
     },
 ];
 

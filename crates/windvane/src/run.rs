@@ -1,27 +1,22 @@
 //! One run from nothing to scores: data, belief, agent, rows. Each stage is done once and goes on after a kill.
 
-use crate::config::Plan;
+use crate::agent::Agent;
+use crate::config::{Core, Plan};
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate, success};
-use crate::finite::agent::{self, FiniteAgent};
-use crate::finite::belief::{BeliefTrainer, FiniteBelief};
-use crate::finite::context::Contexts;
-use crate::finite::fb::{FbTrainer, Situations, TaskDraw};
-use crate::finite::survey::Survey;
-use crate::latent::VonMisesFisher;
 use crate::methods::Method;
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
 use crate::train::{Ended, Evaluation, Learner, Metrics, Schedule, checkpoint, train};
+use crate::{finite, neural};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{CollectConfig, collect};
 use windvane_world::episodes::Episodes;
 use windvane_world::registry::{WorldConfig, make};
-use windvane_world::rng::stream;
 use windvane_world::{Cmdp, Split};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -51,6 +46,41 @@ pub trait Watch {
     fn collecting(&mut self, transitions: usize) -> Box<dyn Fn(usize) + Sync>;
     /// A training begins; returns who watches it.
     fn training(&mut self, what: &str) -> Box<dyn Observer>;
+}
+
+/// Where a run happens and who is told.
+pub struct Site<'a> {
+    /// The world.
+    pub world: &'a dyn Cmdp,
+    /// Where tensors live.
+    pub device: &'a Device,
+    /// Someone to tell.
+    pub watch: &'a mut dyn Watch,
+    /// Set to stop after the current step.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl fmt::Debug for Site<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Site({})", self.world.spec().name)
+    }
+}
+
+/// One training of a run: what it is called, where it is kept and what decides its result.
+#[derive(Debug)]
+pub(crate) struct Stage<'a, S> {
+    /// As progress bars call it.
+    pub(crate) title: &'a str,
+    /// As its checkpoint calls it.
+    pub(crate) name: &'a str,
+    /// Its checkpoint.
+    pub(crate) path: &'a Path,
+    /// Gradient steps.
+    pub(crate) steps: u64,
+    /// Evaluations on the way.
+    pub(crate) looks: u64,
+    /// The settings that decide its result.
+    pub(crate) settings: S,
 }
 
 impl Run {
@@ -87,7 +117,7 @@ impl Run {
 
     /// Whether belief and agent are trained to the end.
     pub fn is_finished(&self) -> Result<bool, LearnError> {
-        Ok((!self.method.belief || checkpoint::is_complete(&self.belief)?)
+        Ok((!self.needs_belief() || checkpoint::is_complete(&self.belief)?)
             && checkpoint::is_complete(&self.agent)?)
     }
 
@@ -101,134 +131,82 @@ impl Run {
         Ok(make(&self.plan.env, &sizes)?)
     }
 
+    /// Whether a belief is trained before the agent.
+    pub fn needs_belief(&self) -> bool {
+        self.method.believes() || (self.plan.core == Core::Neural && self.plan.neural.needs_predictor())
+    }
+
     /// The data set, collected if it is not there.
-    pub fn data(&self, world: &dyn Cmdp, watch: &mut dyn Watch) -> Result<Survey, LearnError> {
-        let episodes = if self.data.exists() {
-            Episodes::open(&self.data)?
-        } else {
-            let config = CollectConfig {
-                contexts: world.contexts(Split::Train).to_vec(),
-                episodes: self.plan.data.episodes,
-                length: world.spec().horizon,
-                start: self.plan.data.start,
-                seed: self.seed,
-            };
-            let progress = watch.collecting(config.contexts.len() * config.episodes * config.length);
-            let generator = concat!("windvane ", env!("CARGO_PKG_VERSION"));
-            collect(world, &Policy::Uniform, &config, generator, &self.data, &*progress)?
+    pub fn data(&self, site: &mut Site<'_>) -> Result<Episodes, LearnError> {
+        if self.data.exists() {
+            return Ok(Episodes::open(&self.data)?);
+        }
+        let config = CollectConfig {
+            contexts: site.world.contexts(Split::Train).to_vec(),
+            episodes: self.plan.data.episodes,
+            length: site.world.spec().horizon,
+            start: self.plan.data.start,
+            seed: self.seed,
         };
-        Survey::of(&episodes)
+        let progress = site.watch.collecting(config.contexts.len() * config.episodes * config.length);
+        let generator = concat!("windvane ", env!("CARGO_PKG_VERSION"));
+        Ok(collect(site.world, &self.plan.data.policy, &config, generator, &self.data, &*progress)?)
     }
 
-    /// The trained belief; `None` if it was interrupted.
-    pub fn belief(
-        &self,
-        survey: &Arc<Survey>,
-        device: &Device,
-        watch: &mut dyn Watch,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<FiniteBelief>, LearnError> {
-        let config = self.plan.belief;
-        let mut trainer = BeliefTrainer::new(survey.clone(), config, self.seed, device)?;
-        let identity = self.identity("belief", &(&self.plan.world, &self.plan.data, &config))?;
-        let schedule = schedule(config.steps, 0);
-        let nothing = |_: &BeliefTrainer, _| Ok(Evaluation::default());
-        let ended = drive(
-            &mut trainer,
-            &schedule,
-            &self.belief,
-            &identity,
-            nothing,
-            watch.training("belief"),
-            interrupt,
-        )?;
-        Ok((!matches!(ended, Ended::Interrupted(_))).then(|| trainer.belief().clone()))
-    }
-
-    /// The trained agent; `None` if it was interrupted.
-    pub fn agent(
-        &self,
-        world: &dyn Cmdp,
-        survey: &Arc<Survey>,
-        belief: Option<&Arc<FiniteBelief>>,
-        device: &Device,
-        watch: &mut dyn Watch,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<FiniteAgent>, LearnError> {
-        let config = self.plan.agent.fb;
-        let situations = Arc::new(self.situations(survey, belief.map(|b| &**b)));
-        let draw = self.task_draw(survey)?;
-        let mut trainer = FbTrainer::new(survey.clone(), situations, draw, config, self.seed, device)?;
-        // How scores are taken does not make it another agent.
-        let Plan { world: contexts, data, belief: beliefs, agent, .. } = &self.plan;
-        let identity = self.identity(self.method.name, &(contexts, data, beliefs, agent))?;
-        let schedule = schedule(config.steps, config.steps.div_ceil(5));
-        let make =
-            |trainer: &FbTrainer| FiniteAgent::new(survey.clone(), belief.cloned(), trainer.model().clone());
-        let look = |trainer: &FbTrainer, _| {
-            let quick = EvalConfig { rounds: 1, ..self.plan.eval };
-            let agent = make(trainer);
-            let score = |split| evaluate(world, &agent, split, BeliefMode::Frozen, &quick, self.seed);
-            let scores: Metrics = vec![
-                ("train success", success(&score(Split::Train)?)),
-                ("test success", success(&score(Split::Test)?)),
-            ];
-            Ok(Evaluation { scores, good_enough: false })
-        };
-        let observer = watch.training(self.method.title);
-        let ended = drive(&mut trainer, &schedule, &self.agent, &identity, look, observer, interrupt)?;
-        Ok((!matches!(ended, Ended::Interrupted(_))).then(|| make(&trainer)))
+    /// The trained agent, with everything it needs; `None` if it was interrupted.
+    pub fn agent(&self, site: &mut Site<'_>) -> Result<Option<Box<dyn Agent>>, LearnError> {
+        let data = self.data(site)?;
+        match self.plan.core {
+            Core::Listed => finite::stages::trained(self, &data, site),
+            Core::Neural => neural::stages::trained(self, data, site),
+        }
     }
 
     /// The scores of a trained agent.
     pub fn scores(
         &self,
         world: &dyn Cmdp,
-        agent: &FiniteAgent,
+        agent: &dyn Agent,
         split: Split,
         belief: BeliefMode,
     ) -> Result<Vec<ScoreRow>, LearnError> {
         evaluate(world, agent, split, belief, &self.plan.eval, self.seed)
     }
 
-    /// What the forward map will be told in training: beliefs of many contexts, computed once; or nothing, once.
-    fn situations(&self, survey: &Survey, belief: Option<&FiniteBelief>) -> Situations {
-        let states = survey.states();
-        let count = if belief.is_some() { self.plan.agent.beliefs } else { survey.groups().len() };
-        let contexts = Contexts::new(survey, self.plan.belief.context);
-        let mut evidence = vec![0.0; count * states * 2];
-        let mut bag = vec![0.0; survey.vocabulary()];
-        let mut groups = Vec::with_capacity(count);
-        for (i, evidence) in evidence.chunks_exact_mut(states * 2).enumerate() {
-            let group = i % survey.groups().len();
-            let mut rng = stream(self.seed, "beliefs", &[i as u64]);
-            contexts.of_group(&mut rng, group, &mut bag);
-            survey.write_evidence(&bag, evidence);
-            groups.push(group);
-        }
-        let mut situations = agent::situations(survey, belief, &survey.average(), &evidence);
-        situations.groups = groups;
-        if self.method.cone {
-            situations.axes = centred(&situations.axes, states, self.plan.agent.fb.nets.dim);
-        }
-        situations
-    }
-
-    fn task_draw(&self, survey: &Survey) -> Result<TaskDraw, LearnError> {
-        if !self.method.cone {
-            return Ok(TaskDraw::Sphere);
-        }
-        let dim = self.plan.agent.fb.nets.dim;
-        let bad = |problem| LearnError::Config { origin: "plan".into(), problem };
-        if dim < survey.states() {
-            let states = survey.states();
-            let problem = format!(
-                "\"agent.nets.dim\" is {dim}; Rotation-FB needs at least the belief's {states} numbers"
-            );
-            return Err(bad(problem));
-        }
-        let cone = VonMisesFisher::new(dim, self.plan.agent.kappa);
-        cone.map(TaskDraw::Cone).ok_or_else(|| bad(format!("\"agent.kappa\" is {}", self.plan.agent.kappa)))
+    /// Trains to the end of a stage, with the logs that every training keeps beside its checkpoint; false if it was
+    /// interrupted. Where `make` makes an agent of the learner, it is let play now and then.
+    pub(crate) fn train<L: Learner, S: Serialize>(
+        &self,
+        learner: &mut L,
+        stage: &Stage<'_, S>,
+        make: impl Fn(&L) -> Option<Box<dyn Agent>>,
+        site: &mut Site<'_>,
+    ) -> Result<bool, LearnError> {
+        let look = |learner: &L, _| {
+            let Some(agent) = make(learner) else { return Ok(Evaluation::default()) };
+            let quick = EvalConfig { rounds: 1, ..self.plan.eval };
+            let score = |split| evaluate(site.world, &*agent, split, BeliefMode::Frozen, &quick, self.seed);
+            let scores: Metrics = vec![
+                ("train success", success(&score(Split::Train)?)),
+                ("test success", success(&score(Split::Test)?)),
+            ];
+            Ok(Evaluation { scores, good_enough: false })
+        };
+        let steps = stage.steps;
+        let schedule = Schedule {
+            steps,
+            log_every: (steps / 100).max(1),
+            eval_every: if stage.looks == 0 { 0 } else { steps.div_ceil(stage.looks) },
+            save_every: (steps / 20).max(1),
+        };
+        let mut observers: Vec<Box<dyn Observer>> = vec![
+            Box::new(JsonLines::new(&stage.path.with_extension("jsonl"))),
+            Box::new(TensorBoard::new(&stage.path.with_extension("tensorboard"))),
+            site.watch.training(stage.title),
+        ];
+        let identity = self.identity(stage.name, &stage.settings)?;
+        let ended = train(learner, &schedule, stage.path, &identity, look, &mut observers, site.interrupt)?;
+        Ok(!matches!(ended, Ended::Interrupted(_)))
     }
 
     /// Whose checkpoint it is: another method, environment, seed or setting gives another name.
@@ -238,43 +216,6 @@ impl Run {
         let Self { plan, seed, .. } = self;
         Ok(format!("{what} on {}, seed {seed}, settings {:016x}", plan.env, xxh3_64(text.as_bytes())))
     }
-}
-
-/// Beliefs as directions: what they have in common points nowhere, so it is taken out; the rest is filled up with zeros.
-fn centred(axes: &[f32], width: usize, dim: usize) -> Vec<f32> {
-    let count = (axes.len() / width).max(1) as f32;
-    let mut mean = vec![0.0; width];
-    for axis in axes.chunks_exact(width) {
-        mean.iter_mut().zip(axis).for_each(|(m, x)| *m += x / count);
-    }
-    let mut out = Vec::with_capacity(axes.len() / width * dim);
-    for axis in axes.chunks_exact(width) {
-        out.extend(axis.iter().zip(&mean).map(|(x, m)| x - m));
-        out.resize(out.len() + dim - width, 0.0);
-    }
-    out
-}
-
-fn schedule(steps: u64, eval_every: u64) -> Schedule {
-    Schedule { steps, log_every: (steps / 100).max(1), eval_every, save_every: (steps / 20).max(1) }
-}
-
-/// Trains with the logs that every training keeps beside its checkpoint.
-fn drive<L: Learner>(
-    learner: &mut L,
-    schedule: &Schedule,
-    path: &Path,
-    identity: &str,
-    evaluate: impl FnMut(&L, u64) -> Result<Evaluation, LearnError>,
-    observer: Box<dyn Observer>,
-    interrupt: &AtomicBool,
-) -> Result<Ended, LearnError> {
-    let mut observers: Vec<Box<dyn Observer>> = vec![
-        Box::new(JsonLines::new(&path.with_extension("jsonl"))),
-        Box::new(TensorBoard::new(&path.with_extension("tensorboard"))),
-        observer,
-    ];
-    train(learner, schedule, path, identity, evaluate, &mut observers, interrupt)
 }
 
 /// Writes score rows, one JSON object a line.

@@ -8,7 +8,8 @@ use windvane_world::ceilings::{CeilingConfig, CeilingRow, measure};
 
 /// Measures what is achievable: the success of reference players that need no learning.
 ///
-/// random: every action with equal chance. shortest-path: knows the true map. On grids also average-map: plans on the
+/// random: every action with equal chance. shortest-path: knows the true map. On Pointmass also beeline: pushes straight
+/// for the goal and slides along walls. On grids also average-map: plans on the
 /// mean of the training layouts; bayes-frozen: plans on the exact posterior over all layouts after one random
 /// trajectory; bayes-online: the same, and goes on updating while it acts. All of them act greedily.
 #[derive(Args)]

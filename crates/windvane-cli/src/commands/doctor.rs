@@ -7,7 +7,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::Threads;
 use windvane::doctor::Verdict;
-use windvane::finite::exam::Examiner;
+use windvane::eval::EvalConfig;
 
 /// Examines a trained run against what is exact: data, B, F, belief, and the policy against its own belief.
 ///
@@ -34,14 +34,8 @@ impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (run, findings) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
             let (run, world, agent) = trained(&self.run)?;
-            let Some(grid) = world.grid() else {
-                anyhow::bail!("{}: exact answers are known on grids only", run.plan.env);
-            };
-            let eval = run.plan.eval;
-            let eval =
-                windvane::eval::EvalConfig { lookahead: self.lookahead.unwrap_or(eval.lookahead), ..eval };
-            let examiner = Examiner { world: &*world, grid, agent: &agent, eval, seed: run.seed };
-            let findings = examiner.findings()?;
+            let lookahead = self.lookahead.unwrap_or(run.plan.eval.lookahead);
+            let findings = agent.examine(&*world, &EvalConfig { lookahead, ..run.plan.eval }, run.seed)?;
             Ok((run, findings))
         })?;
         if self.json {

@@ -75,7 +75,7 @@ impl Eval {
                 eval.lookahead = PLANNER_SWEEPS;
             }
             eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
-            let rows = run.scores(&*world, &agent, self.split.into(), mode)?;
+            let rows = run.scores(&*world, &*agent, self.split.into(), mode)?;
             Ok((run, rows))
         })?;
         if self.json {

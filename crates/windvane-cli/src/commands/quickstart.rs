@@ -11,10 +11,12 @@ use windvane::config::Plan;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, ScoreRow, success};
 use windvane::finite::agent::FiniteAgent;
-use windvane::methods::METHODS;
+use windvane::finite::stages;
+use windvane::finite::survey::Survey;
+use windvane::methods;
 use windvane::report::page::Page;
 use windvane::report::{qmap, views};
-use windvane::run::{Run, write_rows};
+use windvane::run::{Run, Site, write_rows};
 use windvane::train::checkpoint::write_atomically;
 use windvane::train::folder::RunFolder;
 use windvane_world::ceilings::{CeilingConfig, CeilingRow, measure};
@@ -68,22 +70,20 @@ impl Quickstart {
             run.agent = folder.file(&format!("{}.safetensors", method.name));
             run
         };
-        let shared = run_of(METHODS[0]);
+        let shared = run_of(*methods::find("bfb")?);
         let world = shared.world()?;
-        let survey = Arc::new(shared.data(&*world, &mut Bars)?);
-        let belief = shared
-            .belief(&survey, device, &mut Bars, interrupt)?
-            .map(Arc::new)
-            .context(interrupt::STOPPED)?;
+        let mut site = Site { world: &*world, device, watch: &mut Bars, interrupt };
+        let survey = Arc::new(Survey::of(&shared.data(&mut site)?)?);
+        let belief = stages::belief(&shared, &survey, &mut site)?;
+        let belief = Arc::new(belief.context(interrupt::STOPPED)?);
         let mut agents = Vec::new();
         let mut lines = self.ceilings(&plan)?;
         let mut all: Vec<ScoreRow> = Vec::new();
-        for &method in METHODS {
+        for name in ["fb", "bfb", "rfb"] {
+            let method = *methods::find(name)?;
             let run = run_of(method);
-            let belief = method.belief.then_some(&belief);
-            let agent = run
-                .agent(&*world, &survey, belief, device, &mut Bars, interrupt)?
-                .context(interrupt::STOPPED)?;
+            let belief = method.believes().then_some(&belief);
+            let agent = stages::agent(&run, &survey, belief, &mut site)?.context(interrupt::STOPPED)?;
             let mut score = |split, mode| -> anyhow::Result<f64> {
                 let rows = run.scores(&*world, &agent, split, mode)?;
                 let share = success(&rows);
@@ -94,7 +94,7 @@ impl Quickstart {
                 title: method.title.to_owned(),
                 train: Some(score(Split::Train, BeliefMode::Frozen)?),
                 unseen: Some(score(Split::Test, BeliefMode::Frozen)?),
-                online: if method.belief { Some(score(Split::Test, BeliefMode::Online)?) } else { None },
+                online: if method.believes() { Some(score(Split::Test, BeliefMode::Online)?) } else { None },
             });
             agents.push((method.title, agent));
         }

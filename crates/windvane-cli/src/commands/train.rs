@@ -6,12 +6,11 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use windvane::config::Plan;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
-use windvane::run::{Run, write_rows};
+use windvane::run::{Run, Site, write_rows};
 use windvane::train::folder::RunFolder;
 use windvane_world::Split;
 
@@ -26,7 +25,7 @@ pub(crate) struct Train {
     /// The world (`windvane envs` lists them)
     #[arg(long, value_name = "NAME")]
     env: String,
-    /// The method: fb, bfb or rfb
+    /// The method: fb, bfb, rfb or oracle-id
     #[arg(long, value_name = "NAME")]
     method: String,
     /// Decides contexts, data, weights and everything else that is random
@@ -77,20 +76,13 @@ impl Train {
     fn stages(&self, run: &Run, device: &windvane::device::Device, folder: &RunFolder) -> anyhow::Result<()> {
         let interrupt = interrupt::flag()?;
         let world = run.world()?;
-        let survey = Arc::new(run.data(&*world, &mut Bars)?);
-        let belief = if run.method.belief {
-            let belief = run.belief(&survey, device, &mut Bars, interrupt)?;
-            Some(Arc::new(belief.context(interrupt::STOPPED)?))
-        } else {
-            None
-        };
-        let agent = run.agent(&*world, &survey, belief.as_ref(), device, &mut Bars, interrupt)?;
-        let agent = agent.context(interrupt::STOPPED)?;
+        let mut site = Site { world: &*world, device, watch: &mut Bars, interrupt };
+        let agent = run.agent(&mut site)?.context(interrupt::STOPPED)?;
         let mut all = Vec::new();
         let mut lines = Vec::new();
         for mode in [BeliefMode::Frozen, BeliefMode::Online] {
             for split in [Split::Train, Split::Test] {
-                let rows = run.scores(&*world, &agent, split, mode)?;
+                let rows = run.scores(&*world, &*agent, split, mode)?;
                 lines.push((split, mode, success(&rows)));
                 all.extend(rows);
             }

@@ -5,6 +5,7 @@ use crate::error::WorldError;
 use crate::grid::{Layout, distances, optimal_moves};
 use crate::rng::Rng;
 use rand::{Rng as _, RngExt as _};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -25,7 +26,8 @@ pub trait Actor {
 }
 
 /// The behaviour policies that need no training.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Policy {
     /// Every action is drawn uniformly.
     Uniform,
@@ -64,6 +66,20 @@ impl fmt::Display for Policy {
             Self::Sticky { repeat } => write!(f, "sticky:{repeat}"),
             Self::Walker { epsilon } => write!(f, "walker:{epsilon}"),
         }
+    }
+}
+
+impl From<Policy> for String {
+    fn from(policy: Policy) -> Self {
+        policy.to_string()
+    }
+}
+
+impl TryFrom<String> for Policy {
+    type Error = WorldError;
+
+    fn try_from(text: String) -> Result<Self, WorldError> {
+        text.parse()
     }
 }
 

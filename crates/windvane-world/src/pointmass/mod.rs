@@ -1,6 +1,7 @@
 //! Randomized Pointmass: a point that slides through a random maze.
 
 mod batch;
+mod beeline;
 mod follower;
 mod maze;
 mod motion;
@@ -13,6 +14,7 @@ use crate::registry::WorldConfig;
 use crate::reward::{Reward, Task};
 use crate::rng::{self, Rng};
 use batch::PointBatch;
+pub use beeline::Beeline;
 pub use follower::Follower;
 pub use maze::Maze;
 use maze::SIDE;
@@ -122,6 +124,10 @@ impl Cmdp for Pointmass {
 
     fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
         Ok(Some(Box::new(Follower::new(maze(context)?))))
+    }
+
+    fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
+        Some(("beeline", Box::new(Beeline::default())))
     }
 
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {

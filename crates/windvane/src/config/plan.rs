@@ -5,8 +5,10 @@ use crate::error::LearnError;
 use crate::eval::EvalConfig;
 use crate::finite::belief::BeliefConfig;
 use crate::finite::fb::FbConfig;
+use crate::neural::config::NeuralPlan;
 use serde::{Deserialize, Serialize};
 use windvane_world::Start;
+use windvane_world::collect::Policy;
 
 /// Everything that decides a run's result, besides the method and the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,16 +16,30 @@ use windvane_world::Start;
 pub struct Plan {
     /// The environment's name.
     pub env: String,
+    /// How states are learned about.
+    pub core: Core,
     /// Which contexts there are.
     pub world: WorldPlan,
     /// What is collected in them.
     pub data: DataPlan,
-    /// The belief encoder and its training.
+    /// `core = "listed"`: the belief encoder and its training.
     pub belief: BeliefConfig,
-    /// The forward-backward core and its training.
+    /// `core = "listed"`: the forward-backward core and its training.
     pub agent: AgentPlan,
+    /// `core = "neural"`: belief, forward-backward core and actor.
+    pub neural: NeuralPlan,
     /// How scores are taken.
     pub eval: EvalConfig,
+}
+
+/// How states are learned about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Core {
+    /// One by one: every expectation over states is exact. Grids only.
+    Listed,
+    /// By networks on observations.
+    Neural,
 }
 
 /// How many contexts.
@@ -36,14 +52,16 @@ pub struct WorldPlan {
     pub test: usize,
 }
 
-/// What is collected in each training context, by uniformly random actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What is collected in each training context.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataPlan {
     /// Episodes in each.
     pub episodes: usize,
     /// Where they begin.
     pub start: Start,
+    /// Who acts: `uniform`, `sticky:10`, ...; paper: uniform on grids, sticky actions on Pointmass.
+    pub policy: Policy,
 }
 
 /// The forward-backward core.
@@ -81,6 +99,7 @@ const PRESETS: &[Preset] = &[
         name: "many",
         text: include_str!("../../../../configs/four-rooms-many.toml"),
     },
+    Preset { env: "pointmass", name: "standard", text: include_str!("../../../../configs/pointmass.toml") },
 ];
 
 impl Plan {
@@ -101,10 +120,12 @@ impl Plan {
         };
         let base = Self {
             env: env.to_owned(),
+            core: Core::Listed,
             world: WorldPlan { train: 30, test: 20 },
-            data: DataPlan { episodes: 250, start: Start::Random },
+            data: DataPlan { episodes: 250, start: Start::Random, policy: Policy::Uniform },
             belief: BeliefConfig::default(),
             agent: AgentPlan::default(),
+            neural: NeuralPlan::default(),
             eval: EvalConfig::default(),
         };
         Layers::new(base)?.toml(&format!("preset {env}/{preset}"), found.text)
@@ -145,6 +166,7 @@ impl Plan {
         if !agent.kappa.is_finite() || agent.kappa < 0.0 {
             return bad(format!("\"agent.kappa\" is {}; expected a number of at least 0", agent.kappa));
         }
+        self.neural.check().map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
         Ok(self)
     }
 }

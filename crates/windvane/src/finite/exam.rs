@@ -7,7 +7,7 @@ use super::nets::Forward;
 use super::play::evidence_of;
 use super::sweeps;
 use super::target::{Dynamics as Source, Group, Reward as Stakes};
-use crate::doctor::{Finding, Limits};
+use crate::doctor::{self, Finding, Limits};
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, evaluate, explore, success};
 use crate::linalg::{effective_rank, eigen, linear_probe};
@@ -98,42 +98,17 @@ impl Examiner<'_> {
 
     /// B: are different states different?
     fn backward(&self) -> [Finding; 2] {
-        let (b, dim) = (self.agent.model().backward(), self.agent.model().config().nets.dim);
         let rho = self.agent.survey().rho();
-        let states = rho.len();
-        let cosine = |i: usize, j: usize| -> f64 {
-            let dot: f32 = b[i * dim..][..dim].iter().zip(&b[j * dim..][..dim]).map(|(x, y)| x * y).sum();
-            f64::from(dot) / dim as f64 // both have length sqrt(d)
-        };
-        let weight = |i: usize| f64::from(rho[i]);
-        let (mut squares, mut total) = (0.0, 0.0);
-        let mut gram = vec![0.0; states * states];
-        for i in 0..states {
-            for j in 0..states {
-                let cos = cosine(i, j);
-                gram[i * states + j] = cos * (weight(i) * weight(j)).sqrt();
-                if i != j {
-                    squares += weight(i) * weight(j) * cos * cos;
-                    total += weight(i) * weight(j);
-                }
-            }
-        }
-        let error = (squares / total).sqrt();
-        let rank = effective_rank(&eigen(gram, states).0);
-        let limits = Limits { good: 0.1, fair: 0.3 };
+        let [error, rank] = doctor::spread(&self.agent.model().backward(), rho);
         let advice = "raise agent.ortho or train longer: goals that look alike to B get the same z";
+        let what = "orthonormality error (mean cosine of different states)";
+        let share = rank / rho.len() as f64;
         [
-            Finding::at_most(
-                "B",
-                "orthonormality error (mean cosine of different states)",
-                error,
-                limits,
-                advice,
-            ),
+            Finding::at_most("B", what, error, Limits { good: 0.1, fair: 0.3 }, advice),
             Finding::at_least(
                 "B",
                 "effective rank / states",
-                rank / states as f64,
+                share,
                 Limits { good: 0.5, fair: 0.25 },
                 advice,
             ),

@@ -9,6 +9,7 @@ pub mod fb;
 mod memory;
 pub mod nets;
 pub mod play;
+pub mod stages;
 pub mod survey;
 pub mod sweeps;
 mod target;

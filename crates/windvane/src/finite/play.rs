@@ -1,11 +1,15 @@
 //! A finite agent at the table: many games in lockstep, with the belief frozen after the context or updated by each step.
 
 use super::agent::FiniteAgent;
+use super::exam::Examiner;
 use super::fb::Situations;
+use crate::agent::{Acting, Agent, Players};
+use crate::doctor::Finding;
 use crate::error::LearnError;
+use crate::eval::{BeliefMode, EvalConfig};
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, Actions};
+use windvane_world::{Action, Actions, Cmdp};
 
 /// A team that plays with one agent.
 #[derive(Debug)]
@@ -66,6 +70,23 @@ pub(crate) fn evidence_of(agent: &FiniteAgent, context: &Trajectory) -> Vec<f32>
 fn note(agent: &FiniteAgent, evidence: &mut [f32], obs: &[f32], action: Action<'_>, next: &[f32]) {
     if let Some(token) = agent.survey().token_of(obs, action, next) {
         agent.survey().add_evidence(token as usize, evidence);
+    }
+}
+
+impl Agent for FiniteAgent {
+    fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
+        let online = acting.belief == BeliefMode::Online;
+        Ok(Box::new(FiniteTeam::new(self, contexts.iter().copied(), acting.lookahead, online)))
+    }
+
+    fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError> {
+        let Some(grid) = world.grid() else {
+            return Err(LearnError::Config {
+                origin: world.spec().name.clone(),
+                problem: "exact answers are known on grids only".into(),
+            });
+        };
+        Examiner { world, grid, agent: self, eval: *eval, seed }.findings()
     }
 }
 

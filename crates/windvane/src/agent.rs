@@ -1,0 +1,29 @@
+//! What every trained agent can do: listen to a context, then play.
+
+use crate::doctor::Finding;
+use crate::error::LearnError;
+use crate::eval::{BeliefMode, EvalConfig};
+use windvane_world::Cmdp;
+use windvane_world::protocol::Team;
+use windvane_world::trajectory::Trajectory;
+
+/// How an agent is to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acting {
+    /// Whether its belief goes on learning.
+    pub belief: BeliefMode,
+    /// Bellman sweeps through the predictor before acting, where the agent can; 0 acts on the forward map alone.
+    pub lookahead: usize,
+}
+
+/// A team that plays with one agent.
+pub type Players<'a> = Box<dyn Team<Error = LearnError> + 'a>;
+
+/// A trained agent, of any method and core.
+pub trait Agent {
+    /// A team for one game per context trajectory, in the order the games will have.
+    fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError>;
+
+    /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
+    fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;
+}

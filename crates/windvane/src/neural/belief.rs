@@ -1,0 +1,229 @@
+//! The belief encoder `f_dyn`: a transformer over a set of transitions gives h, from which a predictor g tells what an
+//! action does in a state.
+//!
+//! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. g is trained on
+//! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
+
+use super::config::{BeliefConfig, NeuralPlan};
+use super::memory::{Memory, Rows, Sets};
+use crate::error::LearnError;
+use crate::nn::{
+    Act, Adam, AdamConfig, Input, Linear, Mlp, MlpConfig, Params, SetConfig, SetTransformer, TensorFile,
+    Weights, to_vec,
+};
+use crate::train::{Learner, Metrics, scalar, warm_cosine};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, StandardNormal};
+use std::sync::Arc;
+use windvane_world::rng::stream;
+
+/// Sets that go through the transformer at once; bounds memory, not results.
+const CHUNK: usize = 64;
+
+/// A belief encoder with its predictor and their weights.
+#[derive(Clone, Debug)]
+pub struct NeuralBelief {
+    dim: usize,
+    token: usize,
+    params: Params,
+    encoder: SetTransformer,
+    /// Mean and log-spread of h.
+    read: Linear,
+    predictor: Predictor,
+    /// The predictor that is told nothing: what there is to beat, and what FB acts on.
+    blind: Mlp,
+}
+
+/// g(s, a, h): what is done here, times what h says about it.
+#[derive(Clone, Debug)]
+struct Predictor {
+    act: Mlp,
+    told: Linear,
+    trunk: Mlp,
+}
+
+impl Predictor {
+    fn new(
+        params: &mut Params,
+        input: usize,
+        belief: &BeliefConfig,
+        dims: usize,
+    ) -> Result<Self, LearnError> {
+        let width = belief.predictor;
+        Ok(Self {
+            act: Mlp::new(params, "g/act", &MlpConfig::paper(&[input], &[width], width))?,
+            told: Linear::new(params, "g/told", &[belief.dim], width)?,
+            trunk: Mlp::new(params, "g/trunk", &MlpConfig::paper(&[width, width], &[width], dims))?,
+        })
+    }
+
+    /// `sa [rows, input]`, `h [groups, dim]`, as many rows for each group -> `[rows, dims]`.
+    fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
+        let act = self.act.forward(weights, Input::One(sa)); // [rows, width]
+        let told = self.told.forward(weights, Input::One(h), Act::None); // [groups, width]
+        let ([rows, width], [groups, _]) = (act.dims(), told.dims());
+        let told = told.reshape([groups, 1, width]);
+        let product = act.clone().reshape([groups, rows / groups, width]) * told;
+        self.trunk.forward(weights, Input::Two(product.reshape([rows, width]), act))
+    }
+}
+
+impl NeuralBelief {
+    /// An untrained encoder for what `memory` holds.
+    pub fn new(
+        memory: &Memory,
+        config: &BeliefConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let mut params = Params::new(device, seed);
+        let set = SetConfig {
+            input: memory.token(),
+            width: config.width,
+            heads: config.heads,
+            blocks: config.blocks,
+            hidden: 4 * config.width,
+        };
+        let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
+        let read = Linear::new(&mut params, "read", &[config.width], 2 * config.dim)?;
+        let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
+        let predictor = Predictor::new(&mut params, input, config, dims)?;
+        let blind = MlpConfig::paper(&[input], &[config.predictor; 2], dims);
+        let blind = Mlp::new(&mut params, "blind", &blind)?;
+        Ok(Self { dim: config.dim, token: memory.token(), params, encoder, read, predictor, blind })
+    }
+
+    /// Numbers in h.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The means of h for sets of tokens, `[sets * dim]`.
+    pub fn infer(&self, sets: &[Vec<f32>]) -> Vec<f32> {
+        let weights = self.params.weights();
+        let mut means = Vec::with_capacity(sets.len() * self.dim);
+        for chunk in sets.chunks(CHUNK) {
+            let (mean, _) = self.encode(&weights, &Sets::join(chunk, self.token));
+            means.extend(to_vec(mean));
+        }
+        means
+    }
+
+    /// What actions change, in units of each coordinate's usual change: `sa [rows, features + move]` and, unless nothing is
+    /// known, `h [groups, dim]` with as many rows for each group -> `[rows, dims]`.
+    pub fn predict(&self, sa: Tensor<2>, h: Option<Tensor<2>>) -> Tensor<2> {
+        let weights = self.params.weights();
+        match h {
+            Some(h) => self.predictor.forward(&weights, sa, h),
+            None => self.blind.forward(&weights, Input::One(sa)),
+        }
+    }
+
+    /// Mean and log-spread of h, `[sets, dim]` each.
+    fn encode(&self, weights: &Weights, sets: &Sets) -> (Tensor<2>, Tensor<2>) {
+        let count = sets.lengths.len();
+        let tokens = self.constant(sets.tokens.clone(), [sets.tokens.len() / self.token, self.token]);
+        let pooled = self.encoder.forward(weights, tokens, count, Some(&sets.lengths)); // [sets, width]
+        let read = self.read.forward(weights, Input::One(pooled), Act::None); // [sets, 2 * dim]
+        let mean = read.clone().slice([0..count, 0..self.dim]);
+        (mean, read.slice([0..count, self.dim..2 * self.dim]).clamp(-6.0, 2.0))
+    }
+
+    fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+        Tensor::from_data(TensorData::new(values, shape), self.params.device())
+    }
+}
+
+/// Trains a [`NeuralBelief`].
+#[derive(Debug)]
+pub struct BeliefTrainer {
+    belief: NeuralBelief,
+    adam: Adam,
+    memory: Arc<Memory>,
+    config: BeliefConfig,
+    seed: u64,
+}
+
+impl BeliefTrainer {
+    /// A trainer from the first step.
+    pub fn new(
+        memory: Arc<Memory>,
+        plan: &NeuralPlan,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let config = plan.belief.clone();
+        let belief = NeuralBelief::new(&memory, &config, seed, device)?;
+        let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
+        let adam = Adam::new(adam, &belief.params);
+        Ok(Self { belief, adam, memory, config, seed })
+    }
+
+    /// The belief as it stands.
+    pub fn belief(&self) -> &NeuralBelief {
+        &self.belief
+    }
+}
+
+impl Learner for BeliefTrainer {
+    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+        let BeliefConfig { dim, batch, queries, shortest, longest, .. } = self.config;
+        let mut rng = stream(self.seed, "belief-batch", &[step]);
+        let mut contexts = Vec::with_capacity(batch);
+        let mut rows = Rows::default();
+        for _ in 0..batch {
+            let group = self.memory.group(&mut rng);
+            let steps = rng.random_range(shortest..=longest);
+            contexts.push(self.memory.context(&mut rng, group, steps));
+            (0..queries).for_each(|_| self.memory.draw(&mut rng, group, &mut rows));
+        }
+        let noise: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
+        let dims = self.memory.change().len();
+        let sa = joined(&rows.s, self.memory.features().width(), &rows.a, self.memory.moves().width());
+        let count = rows.delta.len() / dims;
+        let sa =
+            self.belief.constant(sa, [count, self.memory.features().width() + self.memory.moves().width()]);
+        let truth = self.belief.constant(rows.delta, [count, dims]);
+        let noise = self.belief.constant(noise, [batch, dim]);
+
+        let weights = self.belief.params.track();
+        let (mean, log_std) = self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token()));
+        let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
+        let told = self.belief.predictor.forward(&weights, sa.clone(), h);
+        let blind = self.belief.blind.forward(&weights, Input::One(sa));
+        let miss = (told - truth.clone()).powf_scalar(2.0).mean();
+        let blind_miss = (blind - truth).powf_scalar(2.0).mean();
+        let variance = (log_std.clone() * 2.0).exp();
+        let kl = (mean.powf_scalar(2.0) + variance - log_std * 2.0 - 1.0).sum() / (2.0 * batch as f64);
+        let loss = miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl;
+        let measured = [("loss", &loss), ("miss", &miss), ("blind miss", &blind_miss), ("kl", &kl)];
+        let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
+        let gradients = loss.backward();
+        drop((loss, miss, blind_miss, kl));
+        let scale = warm_cosine(step, self.config.steps);
+        let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
+        metrics.push(("gradient", f64::from(norm)));
+        Ok(metrics)
+    }
+
+    fn save(&self, file: &mut TensorFile) {
+        self.belief.params.save(file, "belief/");
+        self.adam.save(file, "adam/");
+    }
+
+    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
+        self.belief.params.load(file, "belief/")?;
+        Ok(self.adam.load(file, "adam/")?)
+    }
+}
+
+/// Rows of `a` and `b` side by side.
+pub(super) fn joined(a: &[f32], a_width: usize, b: &[f32], b_width: usize) -> Vec<f32> {
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    for (a, b) in a.chunks_exact(a_width).zip(b.chunks_exact(b_width)) {
+        out.extend_from_slice(a);
+        out.extend_from_slice(b);
+    }
+    out
+}

@@ -1,0 +1,201 @@
+//! Forward-backward learning by networks: one core for FB, Belief-FB, Rotation-FB and Oracle-ID, with heads for discrete
+//! actions and an actor for continuous ones.
+
+use super::actor::Actor;
+use super::belief::{NeuralBelief, joined};
+use super::config::{FbConfig, Form, NeuralPlan};
+use super::memory::Memory;
+use super::nets::{Backward, ForwardMap, Query};
+use crate::error::LearnError;
+use crate::nn::{Params, Weights, to_vec};
+use burn::tensor::{Device, Tensor, TensorData};
+use std::sync::Arc;
+
+/// B, the forward maps and the actor with their weights: what acts.
+#[derive(Clone, Debug)]
+pub struct FbModel {
+    pub(super) config: FbConfig,
+    pub(super) params: Params,
+    pub(super) backward: Backward,
+    pub(super) forward: Vec<ForwardMap>,
+    pub(super) actor: Option<Actor>,
+    pub(super) memory: Arc<Memory>,
+    /// The predictor that F goes through, for [`Form::Predictor`].
+    predictor: Option<Arc<NeuralBelief>>,
+}
+
+/// States, and what is told in each group of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    /// Observations, `[rows, dims]`.
+    pub(super) obs: Vec<f32>,
+    /// Features, `[rows, features]`.
+    pub(super) features: Vec<f32>,
+    /// Condition and task of each group, `[groups, condition + d]`.
+    pub(super) told: Vec<f32>,
+    /// The belief of each group, `[groups, dim]`; empty without.
+    pub(super) beliefs: Vec<f32>,
+    /// Number of groups; each has as many rows.
+    pub(super) groups: usize,
+}
+
+impl FbModel {
+    /// Untrained networks for what `memory` holds, under conditions of width `condition`.
+    pub fn new(
+        memory: Arc<Memory>,
+        condition: usize,
+        predictor: Option<Arc<NeuralBelief>>,
+        plan: &NeuralPlan,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let config = plan.fb.clone();
+        let bad = |problem: &str| LearnError::Config { origin: "plan".into(), problem: problem.into() };
+        let (features, choices) = (memory.features().width(), memory.moves().choices());
+        let predictor = match (config.forward, predictor) {
+            (Form::Paper, _) => None,
+            (Form::Predictor, Some(predictor)) if choices.is_some() => Some(predictor),
+            (Form::Predictor, _) => {
+                return Err(bad(
+                    "\"neural.fb.forward\" is \"predictor\"; continuous actions need \"paper\", or \
+                                \"neural.compass\"",
+                ));
+            }
+        };
+        let action = if choices.is_some() { 0 } else { memory.moves().width() };
+        let heads = if predictor.is_some() { 1 } else { choices.unwrap_or(1) };
+        let mut params = Params::new(device, seed);
+        let backward = Backward::new(&mut params, features, &config)?;
+        let forward = (0..config.ensemble)
+            .map(|i| {
+                ForwardMap::new(&mut params, &format!("f{i}"), [features, action, heads, condition], &config)
+            })
+            .collect::<Result<_, _>>()?;
+        let actor = match choices {
+            Some(_) => None,
+            None => Some(Actor::new([features, action, condition], &config, seed, device)?),
+        };
+        Ok(Self { config, params, backward, forward, actor, memory, predictor })
+    }
+
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.config.dim
+    }
+
+    /// B of observations, `[rows * d]`.
+    pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
+        if obs.is_empty() {
+            return Vec::new();
+        }
+        let s = self.features_of(obs);
+        to_vec(self.backward.forward(&self.params.weights(), self.matrix(s, self.memory.features().width())))
+    }
+
+    /// Features of rows of observations.
+    pub(super) fn features_of(&self, obs: &[f32]) -> Vec<f32> {
+        let mut features = Vec::new();
+        obs.chunks_exact(self.memory.change().len())
+            .for_each(|obs| self.memory.features().push(obs, &mut features));
+        features
+    }
+
+    /// What each forward net gives for every choice in every place: `[rows * choices * head]` for each net.
+    pub(super) fn heads(&self, weights: &Weights, places: &Places) -> Vec<Vec<f32>> {
+        let s = match &self.predictor {
+            Some(predictor) => self.afterstates(predictor, places),
+            None => places.features.clone(),
+        };
+        let query = self.query(s, None, places);
+        self.forward.iter().map(|map| to_vec(map.heads(weights, query.clone()))).collect()
+    }
+
+    /// Features of where each choice leads from each place, as the predictor sees it: `[rows * choices, features]`.
+    fn afterstates(&self, predictor: &NeuralBelief, places: &Places) -> Vec<f32> {
+        let moves = self.memory.moves();
+        let choices = moves.choices().unwrap_or(1);
+        let seen: Vec<Vec<f32>> = (0..choices).map(|choice| moves.seen(choice)).collect();
+        let width = self.memory.features().width();
+        let mut sa = Vec::with_capacity(places.features.len() * choices + seen.len());
+        for s in places.features.chunks_exact(width) {
+            for a in &seen {
+                sa.extend_from_slice(s);
+                sa.extend_from_slice(a);
+            }
+        }
+        let dims = self.memory.change().len();
+        let repeated: Vec<f32> = places.obs.chunks_exact(dims).flat_map(|obs| obs.repeat(choices)).collect();
+        self.after(predictor, sa, &repeated, &places.beliefs)
+    }
+
+    /// Features of where the moves in `sa [rows, features + move]` lead from `obs [rows, dims]`.
+    fn after(&self, predictor: &NeuralBelief, sa: Vec<f32>, obs: &[f32], beliefs: &[f32]) -> Vec<f32> {
+        let width = self.memory.features().width() + self.memory.moves().width();
+        let h = (!beliefs.is_empty()).then(|| self.matrix(beliefs.to_vec(), predictor.dim()));
+        let change = to_vec(predictor.predict(self.matrix(sa, width), h)); // [rows, dims]
+        let sizes = self.memory.change().iter().cycle();
+        let next: Vec<f32> =
+            obs.iter().zip(&change).zip(sizes).map(|((x, change), size)| x + change * size).collect();
+        self.features_of(&next)
+    }
+
+    /// The query of a transition's own action: its head, its vector, or where the predictor says it leads.
+    pub(super) fn own_query(&self, places: &Places, a: &[f32]) -> Query {
+        let (features, moves) = (self.memory.features().width(), self.memory.moves());
+        match &self.predictor {
+            Some(predictor) => {
+                let sa = joined(&places.features, features, a, moves.width());
+                self.query(self.after(predictor, sa, &places.obs, &places.beliefs), None, places)
+            }
+            None => {
+                let a = moves.choices().is_none().then(|| self.matrix(a.to_vec(), moves.width()));
+                self.query(places.features.clone(), a, places)
+            }
+        }
+    }
+
+    /// Whether each choice has a head of its own.
+    pub(super) fn has_heads(&self) -> bool {
+        self.actor.is_none() && self.predictor.is_none()
+    }
+
+    pub(super) fn query(&self, s: Vec<f32>, a: Option<Tensor<2>>, places: &Places) -> Query {
+        let told = places.told.len() / places.groups;
+        let s = self.matrix(s, self.memory.features().width());
+        Query { s, a, told: self.matrix(places.told.clone(), told) }
+    }
+
+    /// The mean value of each choice in each place over the forward nets, `[rows * choices]`; `heads` from
+    /// [`Self::heads`], `z [groups, d]`.
+    pub(super) fn values(&self, heads: &[Vec<f32>], z: &[f32], groups: usize) -> Vec<f32> {
+        let head = self.forward[0].head();
+        let per_group = heads[0].len() / head / groups;
+        let share = 1.0 / heads.len() as f32;
+        let mut values = vec![0.0; heads[0].len() / head];
+        for (map, heads) in self.forward.iter().zip(heads) {
+            for (i, (value, head)) in values.iter_mut().zip(heads.chunks_exact(head)).enumerate() {
+                *value += share * map.value(head, &z[i / per_group * self.dim()..][..self.dim()]);
+            }
+        }
+        values
+    }
+
+    /// The greedy move in each place: its choice, or its vector.
+    pub(super) fn greedy(&self, places: &Places, z: &[f32]) -> (Vec<usize>, Vec<f32>) {
+        if let Some(actor) = &self.actor {
+            let query = self.query(places.features.clone(), None, places);
+            let vectors = to_vec(actor.act(&actor.params.weights(), query.s, query.told));
+            return (vec![0; vectors.len() / self.memory.moves().width()], vectors);
+        }
+        let values = self.values(&self.heads(&self.params.weights(), places), z, places.groups);
+        let choices = self.memory.moves().choices().unwrap_or(1);
+        let best = |q: &[f32]| (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
+        (values.chunks_exact(choices).map(best).collect(), Vec::new())
+    }
+
+    /// Rows of a constant.
+    pub(super) fn matrix(&self, values: Vec<f32>, width: usize) -> Tensor<2> {
+        let rows = values.len() / width.max(1);
+        Tensor::from_data(TensorData::new(values, [rows, width]), self.params.device())
+    }
+}

@@ -1,0 +1,175 @@
+//! What networks see of an observation: coordinates between -1 and 1, whole-number coordinates as one of many, and random
+//! Fourier features of the continuous ones, which tell places apart that raw coordinates blur.
+
+use super::config::FeatureConfig;
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, StandardNormal};
+use std::f32::consts::TAU;
+use windvane_world::EnvSpec;
+use windvane_world::rng::stream;
+
+/// A whole-number coordinate with more values than this is taken as a continuous one.
+const MOST_VALUES: usize = 64;
+/// A range beyond this says nothing about the values that occur.
+const WIDEST: f32 = 1e4;
+
+/// From observations to network inputs.
+#[derive(Clone, Debug)]
+pub struct Features {
+    dims: Vec<Coordinate>,
+    /// Numbers before the Fourier features.
+    plain: usize,
+    /// Continuous coordinates.
+    smooth: usize,
+    /// For each Fourier feature a frequency per continuous coordinate, then its phase.
+    waves: Vec<f32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Coordinate {
+    /// One of so many values from `low`.
+    Whole { low: f32, values: usize },
+    /// `(x - middle) * scale`.
+    Smooth { middle: f32, scale: f32 },
+}
+
+impl Features {
+    /// The features of `spec`'s observations. A coordinate without a sensible range is scaled by what `sample`, rows of
+    /// observations, holds.
+    pub fn new(spec: &EnvSpec, config: &FeatureConfig, sample: &[f32], seed: u64) -> Self {
+        let dims: Vec<Coordinate> = spec
+            .observation
+            .iter()
+            .enumerate()
+            .map(|(i, dim)| match dim.values().filter(|&values| values <= MOST_VALUES) {
+                Some(values) => Coordinate::Whole { low: dim.low, values },
+                None if (dim.high - dim.low).is_finite() && dim.high - dim.low < WIDEST => {
+                    let half = ((dim.high - dim.low) / 2.0).max(f32::MIN_POSITIVE);
+                    Coordinate::Smooth { middle: f32::midpoint(dim.low, dim.high), scale: 1.0 / half }
+                }
+                None => {
+                    let (mean, deviation) = moments(sample.iter().skip(i).step_by(spec.obs_dim()).copied());
+                    Coordinate::Smooth { middle: mean, scale: 1.0 / (2.0 * deviation).max(1e-6) }
+                }
+            })
+            .collect();
+        let smooth = dims.iter().filter(|dim| matches!(dim, Coordinate::Smooth { .. })).count();
+        let plain = dims.iter().map(|dim| dim.width()).sum();
+        let mut waves = Vec::new();
+        for wave in 0..if smooth > 0 { config.fourier as u64 } else { 0 } {
+            let mut rng = stream(seed, "waves", &[wave]);
+            for _ in 0..smooth {
+                let unit: f64 = StandardNormal.sample(&mut rng);
+                waves.push((unit / config.length) as f32);
+            }
+            waves.push(rng.random_range(0.0..TAU));
+        }
+        Self { dims, plain, smooth, waves }
+    }
+
+    /// Numbers in an input.
+    pub fn width(&self) -> usize {
+        self.plain + self.waves.len() / (self.smooth + 1)
+    }
+
+    /// Adds the features of one observation to `out`.
+    pub fn push(&self, obs: &[f32], out: &mut Vec<f32>) {
+        let start = out.len();
+        let mut smooth = [0.0; 8];
+        let mut many = Vec::new();
+        let place: &mut [f32] = if self.smooth <= smooth.len() {
+            &mut smooth[..self.smooth]
+        } else {
+            many.resize(self.smooth, 0.0);
+            &mut many
+        };
+        let mut next = 0;
+        for (dim, &x) in self.dims.iter().zip(obs) {
+            match *dim {
+                Coordinate::Whole { low, values } => {
+                    let at = out.len() + ((x - low).max(0.0) as usize).min(values - 1);
+                    out.resize(out.len() + values, 0.0);
+                    out[at] = 1.0;
+                }
+                Coordinate::Smooth { middle, scale } => {
+                    place[next] = (x - middle) * scale;
+                    out.push(place[next]);
+                    next += 1;
+                }
+            }
+        }
+        out.extend(self.waves.chunks_exact(self.smooth + 1).map(|wave| {
+            let phase = wave.iter().zip(&*place).map(|(w, x)| w * x).sum::<f32>() + wave[self.smooth];
+            phase.cos() * std::f32::consts::SQRT_2
+        }));
+        debug_assert_eq!(out.len() - start, self.width());
+    }
+}
+
+impl Coordinate {
+    fn width(self) -> usize {
+        match self {
+            Self::Whole { values, .. } => values,
+            Self::Smooth { .. } => 1,
+        }
+    }
+}
+
+/// Mean and standard deviation.
+pub(super) fn moments(values: impl Iterator<Item = f32>) -> (f32, f32) {
+    let (mut count, mut sum, mut square) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for x in values.map(f64::from) {
+        count += 1.0;
+        sum += x;
+        square += x * x;
+    }
+    let mean = sum / f64::max(count, 1.0);
+    (mean as f32, (square / f64::max(count, 1.0) - mean * mean).max(0.0).sqrt() as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windvane_world::{ActionSpace, Dim};
+
+    fn spec(dims: Vec<Dim>) -> EnvSpec {
+        let action = ActionSpace::Discrete { names: vec!["stay".into()] };
+        EnvSpec { name: "toy".into(), observation: dims, action, horizon: 1 }
+    }
+
+    fn dim(low: f32, high: f32, integer: bool) -> Dim {
+        Dim { name: "x".into(), low, high, integer }
+    }
+
+    fn features(features: &Features, obs: &[f32]) -> Vec<f32> {
+        let mut out = Vec::new();
+        features.push(obs, &mut out);
+        out
+    }
+
+    #[test]
+    fn whole_numbers_become_one_of_many_and_the_others_lie_between_minus_one_and_one() {
+        let spec = spec(vec![dim(2.0, 4.0, true), dim(-1.0, 3.0, false), dim(f32::MIN, f32::MAX, false)]);
+        let config = FeatureConfig { fourier: 0, length: 0.2 };
+        let sample = [2.0, 0.0, 10.0, 2.0, 0.0, 14.0];
+        let map = Features::new(&spec, &config, &sample, 0);
+        assert_eq!(features(&map, &[3.0, 2.0, 16.0]), [0.0, 1.0, 0.0, 0.5, 1.0]);
+        assert_eq!(features(&map, &[2.0, -1.0, 12.0]), [1.0, 0.0, 0.0, -1.0, 0.0]);
+    }
+
+    #[test]
+    fn fourier_features_of_near_places_agree_and_of_far_ones_do_not() {
+        let spec = spec(vec![dim(-1.0, 1.0, false), dim(-1.0, 1.0, false)]);
+        let map = Features::new(&spec, &FeatureConfig { fourier: 512, length: 0.2 }, &[], 3);
+        assert_eq!(map.width(), 2 + 512);
+        let likeness = |a: &[f32], b: &[f32]| {
+            let (a, b) = (features(&map, a), features(&map, b));
+            a[2..].iter().zip(&b[2..]).map(|(a, b)| a * b).sum::<f32>() / 512.0
+        };
+        // The kernel of these features is exp(-distance^2 / (2 length^2)).
+        for (distance, expected) in [(0.0, 1.0), (0.1, 0.882), (0.2, 0.607), (0.8, 0.0)] {
+            let found = likeness(&[0.1, -0.3], &[0.1 + distance, -0.3]);
+            assert!((found - expected).abs() < 0.15, "{distance}: {found}, expected {expected}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Learning where states cannot be listed: networks on observations, discrete or continuous actions.
+
+mod actor;
+pub mod agent;
+pub mod belief;
+pub mod config;
+pub mod fb;
+pub mod features;
+pub mod memory;
+pub mod moves;
+mod nets;
+mod play;
+pub mod situations;
+pub mod stages;
+pub mod trainer;
+
+#[cfg(test)]
+mod tests;

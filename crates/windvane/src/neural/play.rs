@@ -1,0 +1,176 @@
+//! An agent at the table: many games in lockstep, each action held as long as in training, with the belief frozen after the
+//! context or refreshed by what is met.
+
+use super::agent::NeuralAgent;
+use super::fb::Places;
+use super::situations::Listener;
+use crate::agent::{Acting, Agent, Players};
+use crate::doctor::Finding;
+use crate::error::LearnError;
+use crate::eval::{BeliefMode, EvalConfig};
+use windvane_world::protocol::{Game, Team};
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{ActionBuf, Actions, Cmdp};
+
+/// A team that plays with one agent.
+#[derive(Debug)]
+struct NeuralTeam<'a> {
+    agent: &'a NeuralAgent,
+    online: bool,
+    tables: Vec<Table>,
+}
+
+/// One game.
+#[derive(Debug)]
+struct Table {
+    /// What was seen, as tokens.
+    tokens: Vec<f32>,
+    /// What is wanted.
+    z: Vec<f32>,
+    /// What F is told, and the belief behind it.
+    condition: Vec<f32>,
+    belief: Vec<f32>,
+    /// The action being held and the steps it is still to be held.
+    held: ActionBuf,
+    left: usize,
+    /// What happened since the last token: observations, actions.
+    seen: Vec<f32>,
+    done: Vec<ActionBuf>,
+    /// Steps since the belief was last refreshed.
+    stale: usize,
+}
+
+impl Agent for NeuralAgent {
+    fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
+        let held = self.memory().data().spec().action.buffer();
+        let table = |context: &&Trajectory| Table {
+            tokens: self.memory().tokens_of(context),
+            z: Vec::new(),
+            condition: Vec::new(),
+            belief: Vec::new(),
+            held: held.clone(),
+            left: 0,
+            seen: Vec::new(),
+            done: Vec::new(),
+            stale: 0,
+        };
+        let online = acting.belief == BeliefMode::Online && self.listener.belief().is_some();
+        Ok(Box::new(NeuralTeam { agent: self, online, tables: contexts.iter().map(table).collect() }))
+    }
+
+    fn examine(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Vec<Finding>, LearnError> {
+        Ok(self.findings())
+    }
+}
+
+impl NeuralTeam<'_> {
+    /// Forms the beliefs of the games `which` anew.
+    fn listen(&mut self, which: &[usize]) {
+        let Some(belief) = self.agent.listener.belief() else { return };
+        let sets: Vec<Vec<f32>> = which.iter().map(|&game| self.tables[game].tokens.clone()).collect();
+        let means = belief.infer(&sets);
+        for (&game, h) in which.iter().zip(means.chunks_exact(belief.dim())) {
+            let table = &mut self.tables[game];
+            table.condition = self.agent.listener.conditions(h);
+            table.belief = h.to_vec();
+            table.stale = 0;
+        }
+    }
+
+    /// Chooses the next action of the games `which`, whose observations are `obs`.
+    fn decide(&mut self, which: &[usize], obs: Vec<f32>) {
+        if which.is_empty() {
+            return;
+        }
+        let model = self.agent.model();
+        let tables = || which.iter().map(|&game| &self.tables[game]);
+        let places = Places {
+            features: model.features_of(&obs),
+            obs,
+            told: tables().flat_map(|t| t.condition.iter().chain(&t.z)).copied().collect(),
+            beliefs: tables().flat_map(|t| &t.belief).copied().collect(),
+            groups: which.len(),
+        };
+        let z: Vec<f32> = tables().flat_map(|t| &t.z).copied().collect();
+        let (choices, vectors) = model.greedy(&places, &z);
+        let (memory, width) = (self.agent.memory(), vectors.len() / which.len());
+        for (i, (&game, &choice)) in which.iter().zip(&choices).enumerate() {
+            let table = &mut self.tables[game];
+            table.held = memory.moves().action(choice, &vectors[i * width..(i + 1) * width]);
+            table.left = memory.repeat();
+        }
+    }
+}
+
+impl Team for NeuralTeam<'_> {
+    type Error = LearnError;
+
+    fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
+        for (table, game) in self.tables.iter_mut().zip(games) {
+            table.z = self.agent.task(&game.task.reward);
+            if matches!(self.agent.listener, Listener::ContextId(_)) {
+                table.condition = self.agent.listener.told(self.agent.memory(), game.context);
+            }
+        }
+        self.listen(&(0..games.len()).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    fn act(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        _: &mut [Game],
+        actions: &mut Actions,
+    ) -> Result<(), LearnError> {
+        let dims = self.agent.memory().change().len();
+        let free = running.iter().zip(obs.chunks_exact(dims));
+        let free = free.filter(|(game, _)| self.tables[**game].left == 0);
+        let (which, places): (Vec<usize>, Vec<&[f32]>) = free.map(|(&game, obs)| (game, obs)).unzip();
+        self.decide(&which, places.concat());
+        for &game in running {
+            let table = &mut self.tables[game];
+            table.left -= 1;
+            actions.push(table.held.as_action());
+        }
+        Ok(())
+    }
+
+    fn observe(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        _: &Actions,
+        next: &[f32],
+    ) -> Result<(), LearnError> {
+        if !self.online {
+            return Ok(());
+        }
+        let memory = self.agent.memory();
+        let (dims, repeat) = (memory.change().len(), memory.repeat());
+        let mut stale = Vec::new();
+        for (row, &game) in running.iter().enumerate() {
+            let (obs, next) = (&obs[row * dims..][..dims], &next[row * dims..][..dims]);
+            let table = &mut self.tables[game];
+            if table.done.is_empty() {
+                table.seen.extend_from_slice(obs);
+            }
+            table.seen.extend_from_slice(next);
+            table.done.push(table.held.clone());
+            table.stale += 1;
+            if table.done.len() == repeat {
+                let action = |step: usize| table.done[step].as_action();
+                memory.push_tokens(repeat, &table.seen, action, &mut table.tokens);
+                table.seen.clear();
+                table.done.clear();
+                if table.stale >= self.agent.refresh {
+                    stale.push(game);
+                }
+            }
+        }
+        if !stale.is_empty() {
+            self.listen(&stale);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! What the forward map can be told of the dynamics, once for each context it is trained in.
+
+use super::belief::NeuralBelief;
+use super::config::NeuralPlan;
+use super::memory::Memory;
+use crate::methods::{Condition, Draw, Method};
+use rand::RngExt as _;
+use std::sync::Arc;
+use windvane_world::ContextId;
+use windvane_world::rng::stream;
+
+/// Conditions with the groups they belong to.
+#[derive(Clone, Debug, Default)]
+pub struct Situations {
+    /// Width of a condition.
+    pub width: usize,
+    /// The conditions, `[count * width]`.
+    pub conditions: Vec<f32>,
+    /// The beliefs behind them, `[count * dim]`; empty without.
+    pub beliefs: Vec<f32>,
+    /// The axis each cone is drawn around, `[count * d]`; empty without.
+    pub axes: Vec<f32>,
+    /// The group each comes from.
+    pub groups: Vec<usize>,
+}
+
+/// Makes conditions of what is known.
+#[derive(Clone, Debug)]
+pub enum Listener {
+    /// Nothing is told.
+    Deaf,
+    /// The belief, with what all beliefs have in common taken out and scaled to unit size.
+    Belief {
+        /// The encoder.
+        belief: Arc<NeuralBelief>,
+        /// The mean of h over the training contexts.
+        middle: Vec<f32>,
+        /// One over the spread of h around it.
+        scale: f32,
+    },
+    /// One-hot among so many groups.
+    ContextId(usize),
+}
+
+impl Listener {
+    /// The listener of `method`, and the situations it is trained in: many contexts, each computed once.
+    pub fn train(
+        method: &Method,
+        memory: &Memory,
+        belief: Option<&Arc<NeuralBelief>>,
+        plan: &NeuralPlan,
+        seed: u64,
+    ) -> (Self, Situations) {
+        let groups = memory.data().groups();
+        match (method.condition, belief) {
+            (Condition::Belief, Some(belief)) => {
+                let config = &plan.belief;
+                let mut numbers = Vec::with_capacity(config.cached);
+                let mut contexts = Vec::with_capacity(config.cached);
+                for i in 0..config.cached.max(groups) {
+                    let mut rng = stream(seed, "beliefs", &[i as u64]);
+                    let steps = rng.random_range(config.shortest..=config.longest);
+                    contexts.push(memory.context(&mut rng, i % groups, steps));
+                    numbers.push(i % groups);
+                }
+                let beliefs = belief.infer(&contexts);
+                let (middle, scale) = centre(&beliefs, belief.dim());
+                let listener = Self::Belief { belief: belief.clone(), middle, scale };
+                let conditions = listener.conditions(&beliefs);
+                let axes = if method.draw == Draw::Cone { conditions.clone() } else { Vec::new() };
+                (listener, Situations { width: belief.dim(), conditions, beliefs, axes, groups: numbers })
+            }
+            (Condition::ContextId, _) => {
+                let conditions =
+                    (0..groups * groups).map(|i| f32::from(u8::from(i / groups == i % groups))).collect();
+                let numbers = (0..groups).collect();
+                let situations =
+                    Situations { width: groups, conditions, groups: numbers, ..Situations::default() };
+                (Self::ContextId(groups), situations)
+            }
+            (Condition::Nothing | Condition::Belief, _) => {
+                (Self::Deaf, Situations { groups: (0..groups).collect(), ..Situations::default() })
+            }
+        }
+    }
+
+    /// Width of a condition.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Deaf => 0,
+            Self::Belief { middle, .. } => middle.len(),
+            Self::ContextId(groups) => *groups,
+        }
+    }
+
+    /// The belief encoder, where there is one.
+    pub fn belief(&self) -> Option<&NeuralBelief> {
+        match self {
+            Self::Belief { belief, .. } => Some(belief),
+            Self::Deaf | Self::ContextId(_) => None,
+        }
+    }
+
+    /// Conditions from beliefs, `[count * dim]` each.
+    pub fn conditions(&self, beliefs: &[f32]) -> Vec<f32> {
+        let Self::Belief { middle, scale, .. } = self else { return Vec::new() };
+        let centred = |h: &[f32]| h.iter().zip(middle).map(|(h, m)| (h - m) * scale).collect::<Vec<_>>();
+        beliefs.chunks_exact(middle.len()).flat_map(centred).collect()
+    }
+
+    /// The condition of a context whose label is known; zeros for one that training did not meet.
+    pub fn told(&self, memory: &Memory, context: ContextId) -> Vec<f32> {
+        let group = memory.privileged_group(context);
+        (0..self.width()).map(|i| f32::from(u8::from(Some(i) == group))).collect()
+    }
+}
+
+/// The mean of rows, and one over the root mean square of what is left.
+fn centre(rows: &[f32], width: usize) -> (Vec<f32>, f32) {
+    let count = (rows.len() / width).max(1) as f32;
+    let mut middle = vec![0.0; width];
+    for row in rows.chunks_exact(width) {
+        middle.iter_mut().zip(row).for_each(|(m, x)| *m += x / count);
+    }
+    let square: f64 = rows
+        .chunks_exact(width)
+        .flat_map(|row| row.iter().zip(&middle).map(|(x, m)| f64::from(x - m).powi(2)))
+        .sum();
+    (middle, 1.0 / ((square / rows.len().max(1) as f64).sqrt().max(1e-6) as f32))
+}
