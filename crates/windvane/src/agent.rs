@@ -3,6 +3,7 @@
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
+use crate::train::Metrics;
 use windvane_world::Cmdp;
 use windvane_world::protocol::Team;
 use windvane_world::trajectory::Trajectory;
@@ -23,6 +24,9 @@ pub type Players<'a> = Box<dyn Team<Error = LearnError> + 'a>;
 pub trait Agent {
     /// A team for one game per context trajectory, in the order the games will have.
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError>;
+
+    /// The few numbers to watch while it is trained, besides its scores.
+    fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
 
     /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
     fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;

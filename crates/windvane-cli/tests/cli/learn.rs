@@ -1,6 +1,9 @@
 //! `windvane train` and `windvane eval` on a tiny world.
 
-use crate::{failure, json, success};
+use crate::{PROGRAM, failure, json, success, text};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The smallest training worth its name, of `method` into `out`.
 fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
@@ -85,4 +88,115 @@ fn what_cannot_be_trained_or_evaluated_is_said_in_a_line() {
     std::fs::write(&agent, bytes).unwrap();
     let error = failure(&["eval", out]);
     assert!(error.contains("agent.safetensors") && error.contains("damaged"), "{error}");
+}
+
+/// The tensors of a checkpoint by name, without its notes of time.
+fn tensors(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut all: Vec<_> =
+        file.tensors().into_iter().map(|(name, view)| (name, view.data().to_vec())).collect();
+    all.sort();
+    assert!(!all.is_empty());
+    all
+}
+
+#[test]
+fn a_run_killed_at_any_moment_goes_on_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (whole, killed) = (path("whole"), path("killed"));
+    let arguments = |out: &'static str| {
+        let mut arguments: Vec<String> = train("bfb", out).into_iter().map(str::to_owned).collect();
+        for setting in ["belief.steps=40", "agent.steps=40"] {
+            arguments.extend(["--set".to_owned(), setting.to_owned()]);
+        }
+        arguments
+    };
+    let run = |out: &str| {
+        let arguments = arguments("OUT").into_iter().map(|a| if a == "OUT" { out.to_owned() } else { a });
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    assert!(run(whole.to_str().unwrap()).status().unwrap().success());
+    // Killed outright again and again, a little later each time: while collecting, in either training, during a write.
+    let begun = Instant::now();
+    for try_number in 1_u64.. {
+        let mut child = run(killed.to_str().unwrap()).spawn().unwrap();
+        let patience = Duration::from_millis(40 * try_number);
+        let started = Instant::now();
+        let done = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break Some(status),
+                None if started.elapsed() > patience => break None,
+                None => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        if let Some(status) = done {
+            assert!(status.success() && try_number > 1, "it was killed at least once");
+            break;
+        }
+        child.kill().unwrap(); // SIGKILL on Unix
+        child.wait().unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(120), "it never ends");
+    }
+    for name in ["belief.safetensors", "agent.safetensors"] {
+        assert!(tensors(&whole.join(name)) == tensors(&killed.join(name)), "{name} differs");
+    }
+    let lines = |run: &Path| std::fs::read_to_string(run.join("agent.jsonl")).unwrap().lines().count();
+    assert_eq!(lines(&whole), lines(&killed), "no row is missing, none is there twice");
+}
+
+#[test]
+fn two_trainers_in_one_folder_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut long = train("bfb", out.to_str().unwrap());
+    long.extend(["--set", "belief.steps=100000"]);
+    let mut first =
+        Command::new(PROGRAM).args(&long).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !out.join("run.json").exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let error = failure(&long);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(error.contains("another") || error.contains("in use"), "{error}");
+}
+
+#[test]
+fn training_stops_early_once_it_is_good_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut arguments = train("fb", out.to_str().unwrap());
+    arguments.extend(["--set", "stop_at=0", "--set", "agent.steps=50"]);
+    success(&arguments);
+    let log = std::fs::read_to_string(out.join("agent.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!(last["step"], 10, "the first of five looks is enough: {log}");
+    for metric in ["train success", "optimal 1-4", "ortho error", "Q scale"] {
+        assert!(last[metric].is_number(), "{metric}: {last}");
+    }
+    let findings = json(&["doctor", out.to_str().unwrap(), "--json"]);
+    let findings = findings["findings"].as_array().unwrap();
+    assert!(findings.len() > 5 && findings.iter().all(|finding| finding["value"].is_number()));
+}
+
+/// The log as the real TensorBoard reads it (`tests/python/requirements.txt`).
+#[test]
+fn tensorboard_agrees() {
+    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let probe = Command::new(&python).args(["-c", "import tensorboard"]).output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("SKIPPED tensorboard_agrees: {python} lacks tensorboard (set WINDVANE_PYTHON)");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    success(&train("fb", folder.path().join("run").to_str().unwrap()));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/tensorboard_log.py");
+    let logs = ["agent.jsonl", "agent.tensorboard"].map(|name| folder.path().join("run").join(name));
+    let output = Command::new(python).arg(script).args(logs).output().unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }

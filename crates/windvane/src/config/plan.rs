@@ -30,6 +30,8 @@ pub struct Plan {
     pub neural: NeuralPlan,
     /// How scores are taken.
     pub eval: EvalConfig,
+    /// Success on training contexts at which an agent's training stops early; above 1: never.
+    pub stop_at: f64,
 }
 
 /// How states are learned about.
@@ -127,6 +129,7 @@ impl Plan {
             agent: AgentPlan::default(),
             neural: NeuralPlan::default(),
             eval: EvalConfig::default(),
+            stop_at: 2.0,
         };
         Layers::new(base)?.toml(&format!("preset {env}/{preset}"), found.text)
     }
@@ -154,6 +157,7 @@ impl Plan {
             ("agent.gamma", f64::from(agent.fb.gamma)),
             ("agent.tau", f64::from(agent.fb.tau)),
             ("agent.random_tasks", agent.fb.random_tasks),
+            ("belief.forget", belief.forget),
             ("belief.context.single", belief.context.single),
             ("belief.context.mix", belief.context.mix),
         ];

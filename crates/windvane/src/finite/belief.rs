@@ -18,6 +18,7 @@ use crate::nn::{
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct BeliefConfig {
     pub sample: bool,
     /// Whether contexts are compared with the groups of the training data, to recognise one that was seen before.
     pub memory: bool,
+    /// Probability that the group of a training context is hidden from that memory, as an unseen one's would be.
+    pub forget: f64,
     /// Gradient steps.
     pub steps: u64,
     /// Contexts per step.
@@ -67,6 +70,7 @@ impl Default for BeliefConfig {
             kl: 1e-5,
             sample: true,
             memory: true,
+            forget: 0.5,
             steps: 2000,
             batch: 64,
             rate: 3e-3,
@@ -88,8 +92,6 @@ pub struct FiniteBelief {
     own_bias: ParamId,
     /// How much direct evidence counts: entered, refused.
     recall: ParamId,
-    /// What each outcome has for itself, whatever h says.
-    outcome_bias: ParamId,
     tables: Tables,
     memory: Option<Memory>,
 }
@@ -180,7 +182,6 @@ impl FiniteBelief {
             own_read: params.add("own/read", [tables.states, width], Init::Constant(0.0))?,
             own_bias: params.add("own/bias", [1, tables.states], Init::Constant(0.0))?,
             recall: params.add("recall", [2, 1], Init::Constant(3.0))?,
-            outcome_bias: params.add("outcome/bias", [1, survey.vocabulary()], Init::Constant(0.0))?,
             params,
             tables,
             memory: config.memory.then(|| Memory::of(survey)),
@@ -195,19 +196,27 @@ impl FiniteBelief {
     /// The beliefs that evidence leads to; `evidence [count * states * 2]` as [`Survey::write_evidence`] gives it.
     pub fn infer(&self, evidence: &[f32]) -> Beliefs {
         let weights = self.params.weights();
-        let (mean, log_std) = self.encode(&weights, evidence); // [count, states] each
-        let dynamics = self.decode(&weights, mean.clone()).exp(); // [count * pairs, outcomes]
+        let (mean, log_std) = self.encode(&weights, evidence, &[]); // [count, states] each
+        let dynamics = self.decode(mean.clone()).exp(); // [count * pairs, outcomes]
         Beliefs { mean: to_vec(mean), log_std: to_vec(log_std), dynamics: to_vec(dynamics) }
     }
 
-    /// Mean and log of the standard deviation of h, `[sets, states]` each.
-    fn encode(&self, weights: &Weights, evidence: &[f32]) -> (Tensor<2>, Tensor<2>) {
+    /// Mean and log of the standard deviation of h, `[sets, states]` each. `hidden` names, for each set (or for none),
+    /// a group that memory is to leave out.
+    fn encode(
+        &self,
+        weights: &Weights,
+        evidence: &[f32],
+        hidden: &[Option<usize>],
+    ) -> (Tensor<2>, Tensor<2>) {
         let Tables { states, features, places, .. } = &self.tables;
         let sets = evidence.len() / 2 / states;
         let mut tokens = Vec::with_capacity(sets * places.len());
         let mut recalled = vec![0.0; sets * states];
-        for (seen, recalled) in evidence.chunks_exact(2 * states).zip(recalled.chunks_exact_mut(*states)) {
-            let fit = self.memory.as_ref().map_or(0.0, |memory| memory.recall(seen, recalled));
+        let both = evidence.chunks_exact(2 * states).zip(recalled.chunks_exact_mut(*states));
+        for (set, (seen, recalled)) in both.enumerate() {
+            let hidden = hidden.get(set).copied().flatten();
+            let fit = self.memory.as_ref().map_or(0.0, |memory| memory.recall(seen, hidden, recalled));
             let start = tokens.len();
             tokens.extend_from_slice(places);
             let states = tokens[start..].chunks_exact_mut(*features);
@@ -238,13 +247,13 @@ impl FiniteBelief {
         (shared + own + weights[self.own_bias].clone() + direct + recalled, log_std)
     }
 
-    /// g(s, a, h): the log-probability of each outcome, `[sets * pairs, outcomes]`. Staying weighs as it is, entering
-    /// another state weighs by what h says of it.
-    fn decode(&self, weights: &Weights, h: Tensor<2>) -> Tensor<2> {
+    /// g(s, a, h): the log-probability of each outcome, `[sets * pairs, outcomes]`. Staying weighs nothing, entering
+    /// another state weighs what h says of it, wherever one comes from: a bias of each outcome's own would learn by heart.
+    fn decode(&self, h: Tensor<2>) -> Tensor<2> {
         let Tables { pairs, outcomes, enters, leaves, mask, .. } = &self.tables;
         let sets = h.dims()[0];
         let entering = h.select(1, enters.clone()) * leaves.clone(); // [sets, vocabulary]
-        let logits = entering + weights[self.outcome_bias].clone() + mask.clone();
+        let logits = entering + mask.clone();
         log_softmax(logits.reshape([sets * pairs, *outcomes]), 1)
     }
 
@@ -290,22 +299,24 @@ impl Learner for BeliefTrainer {
         let mut bag = vec![0.0; vocabulary];
         let mut evidence = vec![0.0; config.batch * states * 2];
         let mut truth = vec![0.0; config.batch * vocabulary];
+        let mut hidden = Vec::with_capacity(config.batch);
         for (evidence, truth) in evidence.chunks_exact_mut(states * 2).zip(truth.chunks_exact_mut(vocabulary))
         {
-            contexts.draw(&mut rng, &mut bag, truth);
+            let group = contexts.draw(&mut rng, &mut bag, truth);
             self.survey.write_evidence(&bag, evidence);
+            hidden.push(rng.random_bool(config.forget).then_some(group));
         }
         let known: f32 = truth.iter().sum(); // number of pairs that anyone tried
         let noise: Vec<f32> = (0..config.batch * states).map(|_| StandardNormal.sample(&mut rng)).collect();
 
         let belief = &self.belief;
         let weights = belief.params.track();
-        let (mean, log_std) = belief.encode(&weights, &evidence);
+        let (mean, log_std) = belief.encode(&weights, &evidence, &hidden);
         let h = match config.sample {
             true => mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states]),
             false => mean.clone(),
         };
-        let log_p = belief.decode(&weights, h); // [batch * pairs, outcomes]
+        let log_p = belief.decode(h); // [batch * pairs, outcomes]
         let truth = belief.constant(truth, [config.batch * belief.tables.pairs, belief.tables.outcomes]);
         let surprise = -(log_p * truth).sum() / f64::from(known.max(1.0)); // [1]
         let variance = (log_std.clone() * 2.0).exp();

@@ -11,6 +11,7 @@ use crate::doctor::{self, Finding, Limits};
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, evaluate, explore, success};
 use crate::linalg::{effective_rank, eigen, linear_probe};
+use crate::train::Metrics;
 use windvane_world::grid::{
     ACTIONS, Dynamics, GridWorld, Layout, Prior, SuccessorMeasure, deterministic, distances,
 };
@@ -24,8 +25,15 @@ const WELL_KNOWN: usize = 4000;
 const CONTEXTS: usize = 5;
 /// Random trajectories in each training context for the probe, half of them to learn from.
 const PROBES: u64 = 20;
-/// Distances to a goal that are reported together: up to, and what they are called.
-const BANDS: [(u16, &str); 4] = [(4, "1-4"), (8, "5-8"), (16, "9-16"), (u16::MAX, "17 and more")];
+/// Distances to a goal that are reported together: up to, and what they are called in tables and in logs.
+const BANDS: [(u16, &str, &str); 4] = [
+    (4, "1-4", "optimal 1-4"),
+    (8, "5-8", "optimal 5-8"),
+    (16, "9-16", "optimal 9-16"),
+    (u16::MAX, "17 and more", "optimal 17+"),
+];
+/// Goals of a context that are looked at while training.
+const FEW_GOALS: usize = 12;
 
 /// How far a policy is from perfect, and its F B from exact.
 #[derive(Clone, Debug, Default)]
@@ -117,11 +125,11 @@ impl Examiner<'_> {
 
     /// F: against the exact successor measure and the shortest paths of well-known training contexts.
     fn forward(&self) -> Result<Vec<Finding>, LearnError> {
-        let exact = self.exactness()?;
+        let exact = self.exactness(CONTEXTS, usize::MAX)?;
         let mut findings = Vec::new();
         let advice = "train F longer, or look further ahead (eval.lookahead)";
-        for ((right, all), (_, name)) in exact.optimal.iter().zip(BANDS) {
-            let share = *right as f64 / (*all).max(1) as f64;
+        for ((right, all), (_, name, _)) in exact.optimal.iter().zip(BANDS).filter(|((_, all), _)| *all > 0) {
+            let share = *right as f64 / *all as f64;
             let what = format!("optimal actions, {name} steps from the goal");
             findings.push(Finding::at_least("F", what, share, Limits { good: 0.99, fair: 0.9 }, advice));
         }
@@ -154,16 +162,28 @@ impl Examiner<'_> {
         Ok(findings)
     }
 
-    /// Looks closely at a few training contexts that the agent knows well.
-    pub fn exactness(&self) -> Result<Exactness, LearnError> {
+    /// The numbers to watch: optimal actions by distance, the error of F B, orthonormality and the scale of Q.
+    pub fn vitals(&self) -> Result<Metrics, LearnError> {
+        let exact = self.exactness(1, FEW_GOALS)?;
+        let [ortho, _] = doctor::spread(&self.agent.model().backward(), self.agent.survey().rho());
+        let bands = exact.optimal.iter().zip(BANDS).filter(|((_, all), _)| *all > 0);
+        let optimal = bands.map(|((right, all), (.., name))| (name, *right as f64 / *all as f64));
+        Ok(optimal
+            .chain([("F B error", exact.error), ("ortho error", ortho), ("Q scale", exact.scale)])
+            .collect())
+    }
+
+    /// Looks closely at `contexts` training contexts that the agent knows well, and up to `goals` goals in each.
+    pub fn exactness(&self, contexts: usize, goals: usize) -> Result<Exactness, LearnError> {
         let mut sum = Exactness::default();
         let mut games = 0.0;
         let b = self.agent.model().backward();
         let stakes = Stakes::new(&b, self.agent.survey().rho(), self.agent.model().config().nets.dim);
-        for &context in self.world.contexts(Split::Train).iter().take(CONTEXTS) {
+        for &context in self.world.contexts(Split::Train).iter().take(contexts) {
             let layout = self.grid.layout(context)?;
             let situation = self.well_known(context)?;
-            for goal in layout.free_cells() {
+            let every = layout.free_cells().count().div_ceil(goals).max(1);
+            for goal in layout.free_cells().step_by(every) {
                 let Some(z) = self.goal_task(goal) else { continue };
                 let q = self.agent.action_values(&situation, &z, self.eval.lookahead);
                 self.judge_actions(layout, goal, &q, &mut sum);
@@ -209,7 +229,7 @@ impl Examiner<'_> {
             let mut best = [0];
             sweeps::greedy(ACTIONS, q, &mut best);
             let shorter = far[layout.step(cell, best[0] as usize)] < far[cell];
-            let band = BANDS.iter().position(|(limit, _)| far[cell] <= *limit).unwrap_or(0);
+            let band = BANDS.iter().position(|(limit, ..)| far[cell] <= *limit).unwrap_or(0);
             sum.optimal[band].0 += usize::from(shorter);
             sum.optimal[band].1 += 1;
             let high = f64::from(q[best[0] as usize]);
@@ -239,7 +259,8 @@ impl Examiner<'_> {
         sweeps::greedy(ACTIONS, q, &mut policy);
         let ours = match config.nets.forward {
             Forward::Predictor => {
-                let group = Group { survey, f: &f, b, z, reward: stakes, gamma: config.gamma };
+                let group =
+                    Group { survey, f: &f, b, z, reward: stakes, gamma: config.gamma, temperature: 0.0 };
                 group.aim(Source::Decoded { p: &situation.dynamics, sweeps: self.eval.lookahead }).density
             }
             Forward::Paper => policy

@@ -27,6 +27,9 @@ pub struct FbConfig {
     pub ensemble: usize,
     /// Discount; paper: 0.99. On grids 0.95 makes the gaps between actions largest at the distances that matter.
     pub gamma: f32,
+    /// Temperature of the target's policy relative to what actions are worth; 0 (paper) is greedy. The authors' code is
+    /// Boltzmann too. Ties share the mass, so F B is a smoother target.
+    pub temperature: f32,
     /// Bellman sweeps through the predictor in each target; 1 is the usual one-step target.
     pub target_sweeps: usize,
     /// Share of task vectors drawn at random; the others are B(s) of visited states. Paper: 0.5.
@@ -51,6 +54,7 @@ impl Default for FbConfig {
             nets: NetConfig::default(),
             ensemble: 1,
             gamma: 0.95,
+            temperature: 1.0 / 64.0,
             target_sweeps: 8,
             random_tasks: 0.5,
             ortho: 1.0,
@@ -270,6 +274,7 @@ impl Learner for FbTrainer {
                 z: &batch.tasks[group * dim..][..dim],
                 reward: &reward,
                 gamma: config.gamma,
+                temperature: config.temperature,
             }
             .aim(match config.nets.forward {
                 Forward::Predictor => target::Dynamics::Decoded {
@@ -302,7 +307,7 @@ impl Learner for FbTrainer {
             let f = map.forward(&weights, conditions.clone(), z.clone()); // [groups * rows, d]
             let m = f.clone().matmul(b.clone().transpose()); // [groups * rows, states]
             let miss = ((m - density.clone()) / size).powf_scalar(2.0) * rho.clone() * states as f64;
-            let miss = (miss.sum_dim(1) * known.clone()).sum() / (total.clone() * 2.0 * states as f64); // [1]
+            let miss = (miss.sum_dim(1) * known.clone()).sum() / (total.clone() * 2.0); // [1]
             let q = f.reshape([config.groups, rows, dim]).matmul(z.clone().reshape([config.groups, dim, 1]));
             let q = q.reshape([config.groups * rows, 1]);
             let off = ((q - worth.clone()) / yardstick.clone()).powf_scalar(2.0);

@@ -27,16 +27,18 @@ impl Memory {
     }
 
     /// What the groups that fit `evidence [states * 2]` say of each state, -1 to 1, the better fitting ones louder
-    /// (`recalled [states]`). Returns how well the best one fits: 1 if nothing contradicts it, 1/2 if one state does, ...
-    pub(super) fn recall(&self, evidence: &[f32], recalled: &mut [f32]) -> f32 {
+    /// (`recalled [states]`); `hidden` is left out, as if it had never been met. Returns how well the best one fits: 1 if nothing contradicts it, 1/2 if one state does, ...
+    pub(super) fn recall(&self, evidence: &[f32], hidden: Option<usize>, recalled: &mut [f32]) -> f32 {
         recalled.fill(0.0);
         let seen: Vec<(usize, f32)> =
             evidence.chunks_exact(2).map(sign).enumerate().filter(|(_, sign)| *sign != 0.0).collect();
         let contradictions = |group: &[f32]| seen.iter().filter(|(s, sign)| group[*s] == -sign).count();
-        let misfits: Vec<usize> = self.signs.chunks_exact(self.states).map(contradictions).collect();
+        let known =
+            || self.signs.chunks_exact(self.states).enumerate().filter(|(group, _)| Some(*group) != hidden);
+        let misfits: Vec<usize> = known().map(|(_, group)| contradictions(group)).collect();
         let best = misfits.iter().copied().min().unwrap_or(0);
         let mut total = 0.0;
-        for (group, misfit) in self.signs.chunks_exact(self.states).zip(misfits) {
+        for ((_, group), misfit) in known().zip(misfits) {
             let weight = (-CONTRADICTION * (misfit - best) as f32).exp();
             total += weight;
             recalled.iter_mut().zip(group).for_each(|(r, sign)| *r += weight * sign);

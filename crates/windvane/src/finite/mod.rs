@@ -13,3 +13,6 @@ pub mod stages;
 pub mod survey;
 pub mod sweeps;
 mod target;
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use crate::agent::{Acting, Agent, Players};
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
+use crate::train::Metrics;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, Actions, Cmdp};
@@ -77,6 +78,11 @@ impl Agent for FiniteAgent {
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
         let online = acting.belief == BeliefMode::Online;
         Ok(Box::new(FiniteTeam::new(self, contexts.iter().copied(), acting.lookahead, online)))
+    }
+
+    fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError> {
+        let Some(grid) = world.grid() else { return Ok(Metrics::new()) };
+        Examiner { world, grid, agent: self, eval: *eval, seed }.vitals()
     }
 
     fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError> {

@@ -32,19 +32,42 @@ pub fn optimise(survey: &Survey, p: &[f32], reward: &[f32], gamma: f32, sweeps: 
     }
 }
 
+/// The target's policy, `[states * actions]`: greedy at temperature 0, else Boltzmann over what actions are worth relative to
+/// the best of their state, so that moves that tie share the mass and far goals count like near ones.
+pub fn policy(actions: usize, q: &[f32], temperature: f32, policy: &mut [f32]) {
+    let peak = q.iter().fold(0.0_f32, |peak, q| peak.max(q.abs()));
+    for (p, q) in policy.chunks_exact_mut(actions).zip(q.chunks_exact(actions)) {
+        let best = (1..actions).fold(0, |best, a| if q[a] > q[best] { a } else { best });
+        let size = temperature * q.iter().fold(0.01 * peak, |size, q| size.max(q.abs()));
+        for (a, p) in p.iter_mut().enumerate() {
+            *p = if a == best {
+                1.0
+            } else if size > 0.0 {
+                ((q[a] - q[best]) / size).exp()
+            } else {
+                0.0
+            };
+        }
+        let total: f32 = p.iter().sum();
+        p.iter_mut().for_each(|p| *p /= total);
+    }
+}
+
 /// One sweep of policy evaluation on a table of occupancies, `m[s, :] = 1{s}/rho(s) + gamma * sum_k p_k m[successor_k, :]`
-/// under the actions of `policy`: densities of the successor measure (own state included) with respect to `rho`.
-pub fn evaluate(survey: &Survey, p: &[f32], policy: &[u32], gamma: f32, m: &[f32], out: &mut [f32]) {
+/// under `policy [states * actions]`: densities of the successor measure (own state included) with respect to `rho`.
+pub fn evaluate(survey: &Survey, p: &[f32], policy: &[f32], gamma: f32, m: &[f32], out: &mut [f32]) {
     let (states, width) = (survey.states(), survey.width());
     for (s, out) in out.chunks_exact_mut(states).enumerate() {
-        let pair = s * survey.actions() + policy[s] as usize;
         out.fill(0.0);
-        let tokens = pair * width..(pair + 1) * width;
-        for (p, &next) in
-            p[tokens.clone()].iter().zip(&survey.successors()[tokens]).filter(|(p, _)| **p != 0.0)
-        {
-            let ahead = &m[next as usize * states..][..states];
-            out.iter_mut().zip(ahead).for_each(|(o, m)| *o += gamma * p * m);
+        let pairs = s * survey.actions()..(s + 1) * survey.actions();
+        for pair in pairs.filter(|&pair| policy[pair] > 1e-6) {
+            let tokens = pair * width..(pair + 1) * width;
+            let outcomes = p[tokens.clone()].iter().zip(&survey.successors()[tokens]);
+            for (p, &next) in outcomes.filter(|(p, _)| **p != 0.0) {
+                let ahead = &m[next as usize * states..][..states];
+                let weight = gamma * policy[pair] * p;
+                out.iter_mut().zip(ahead).for_each(|(o, m)| *o += weight * m);
+            }
         }
         out[s] += 1.0 / survey.rho()[s];
     }

@@ -51,6 +51,8 @@ pub(super) struct Group<'a> {
     pub(super) z: &'a [f32],
     pub(super) reward: &'a Reward,
     pub(super) gamma: f32,
+    /// Of the policy; 0 is greedy.
+    pub(super) temperature: f32,
 }
 
 /// The dynamics a backup goes through.
@@ -93,21 +95,28 @@ impl Group<'_> {
         Aim { density, worth, known }
     }
 
-    /// Backs up U: own state now, then what the greedy policy meets.
+    /// Backs up U: own state now, then what the policy meets. Values settle first, then that policy's densities follow.
     fn through_predictor(&self, p: &[f32], reward: &[f32], sweeps: usize) -> Vec<f32> {
         let (survey, states, dim) = (self.survey, self.survey.states(), self.z.len());
         let mut v: Vec<f32> = self.f.chunks_exact(dim).map(|u| dot(u, self.z)).collect();
+        let (mut q, mut policy) = (vec![0.0; survey.pairs()], vec![0.0; survey.pairs()]);
+        let choose = |v: &[f32], q: &mut [f32], policy: &mut [f32]| {
+            sweeps::expected(survey, p, v, q);
+            sweeps::policy(survey.actions(), q, self.temperature, policy);
+        };
+        for _ in 0..sweeps {
+            choose(&v, &mut q, &mut policy);
+            let pairs = q.chunks_exact(survey.actions()).zip(policy.chunks_exact(survey.actions()));
+            for ((v, r), (q, policy)) in v.iter_mut().zip(reward).zip(pairs) {
+                *v = r + self.gamma * dot(q, policy);
+            }
+        }
+        choose(&v, &mut q, &mut policy);
         let mut m = self.densities(self.f);
         let mut next = vec![0.0; states * states];
-        let (mut q, mut policy) = (vec![0.0; survey.pairs()], vec![0; states]);
         for _ in 0..sweeps {
-            sweeps::expected(survey, p, &v, &mut q);
-            sweeps::greedy(survey.actions(), &q, &mut policy);
             sweeps::evaluate(survey, p, &policy, self.gamma, &m, &mut next);
             std::mem::swap(&mut m, &mut next);
-            for (s, v) in v.iter_mut().enumerate() {
-                *v = reward[s] + self.gamma * q[s * survey.actions() + policy[s] as usize];
-            }
         }
         m
     }

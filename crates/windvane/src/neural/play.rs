@@ -8,6 +8,7 @@ use crate::agent::{Acting, Agent, Players};
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
+use crate::train::Metrics;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{ActionBuf, Actions, Cmdp};
@@ -56,6 +57,10 @@ impl Agent for NeuralAgent {
         };
         let online = acting.belief == BeliefMode::Online && self.listener.belief().is_some();
         Ok(Box::new(NeuralTeam { agent: self, online, tables: contexts.iter().map(table).collect() }))
+    }
+
+    fn vitals(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Metrics, LearnError> {
+        Ok(Metrics::new()) // its trainer logs them with every row
     }
 
     fn examine(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Vec<Finding>, LearnError> {

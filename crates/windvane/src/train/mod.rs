@@ -84,9 +84,10 @@ pub fn train<L: Learner>(
         }
         None => (0, Clock::resume(0.0, 0.0)),
     };
-    if saved.is_some_and(|saved| saved.complete) {
+    if saved.as_ref().is_some_and(|saved| saved.complete) {
         return Ok(Ended::Finished);
     }
+    let looked_at = saved.map(|saved| saved.step); // before it was saved
     for observer in observers.iter_mut() {
         observer.begin(&clock.at(step, schedule.steps))?;
     }
@@ -95,7 +96,8 @@ pub fn train<L: Learner>(
         let finished = step >= schedule.steps;
         let interrupted = interrupt.load(Ordering::Relaxed);
         let mut good_enough = false;
-        if finished || (schedule.eval_every > 0 && step > 0 && step % schedule.eval_every == 0) {
+        let due = schedule.eval_every > 0 && step > 0 && step % schedule.eval_every == 0;
+        if finished || (due && looked_at != Some(step)) {
             let evaluation = evaluate(learner, step)?;
             for observer in observers.iter_mut() {
                 observer.evaluated(&clock.at(step, schedule.steps), &evaluation.scores)?;
