@@ -1,6 +1,7 @@
 //! A trained agent: from a context and a task to actions.
 
 use super::fb::FbModel;
+use super::lookahead::Landmarks;
 use super::memory::Memory;
 use super::situations::Listener;
 use crate::doctor::{self, Finding, Limits};
@@ -22,6 +23,7 @@ pub struct NeuralAgent {
     pub(super) refresh: usize,
     /// Visited states, drawn once, and B of them.
     labelled: Arc<(Vec<f32>, Vec<f32>)>,
+    pub(super) landmarks: Arc<Landmarks>,
 }
 
 impl NeuralAgent {
@@ -35,7 +37,8 @@ impl NeuralAgent {
             states.extend_from_slice(memory.state(&mut rng, group).unwrap_or_default());
         }
         let b = model.backward(&states);
-        Self { listener, refresh, labelled: Arc::new((states, b)), model }
+        let landmarks = Arc::new(Landmarks::new(&model, &states, &b));
+        Self { listener, refresh, labelled: Arc::new((states, b)), landmarks, model }
     }
 
     /// The data set it knows.

@@ -18,6 +18,8 @@ use rand_distr::{Distribution as _, StandardNormal};
 use std::sync::Arc;
 use windvane_world::rng::stream;
 
+/// The log-spread that h begins with: a wide one drowns what an untrained encoder has to say.
+const SHARP: f64 = -3.0;
 /// Sets that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -32,7 +34,7 @@ pub struct NeuralBelief {
     read: Linear,
     predictor: Predictor,
     /// The predictor that is told nothing: what there is to beat, and what FB acts on.
-    blind: Mlp,
+    blind: Predictor,
 }
 
 /// g(s, a, h): what is done here, times what h says about it.
@@ -46,15 +48,17 @@ struct Predictor {
 impl Predictor {
     fn new(
         params: &mut Params,
+        name: &str,
         input: usize,
-        belief: &BeliefConfig,
+        config: &BeliefConfig,
         dims: usize,
     ) -> Result<Self, LearnError> {
-        let width = belief.predictor;
+        let width = config.predictor;
+        let mlp = |inputs: &[usize], output| MlpConfig::paper(inputs, &[width], output);
         Ok(Self {
-            act: Mlp::new(params, "g/act", &MlpConfig::paper(&[input], &[width], width))?,
-            told: Linear::new(params, "g/told", &[belief.dim], width)?,
-            trunk: Mlp::new(params, "g/trunk", &MlpConfig::paper(&[width, width], &[width], dims))?,
+            act: Mlp::new(params, &format!("{name}/act"), &mlp(&[input], width))?,
+            told: Linear::new(params, &format!("{name}/told"), &[config.dim], width)?,
+            trunk: Mlp::new(params, &format!("{name}/trunk"), &mlp(&[width, width], dims))?,
         })
     }
 
@@ -88,9 +92,8 @@ impl NeuralBelief {
         let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
         let read = Linear::new(&mut params, "read", &[config.width], 2 * config.dim)?;
         let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
-        let predictor = Predictor::new(&mut params, input, config, dims)?;
-        let blind = MlpConfig::paper(&[input], &[config.predictor; 2], dims);
-        let blind = Mlp::new(&mut params, "blind", &blind)?;
+        let predictor = Predictor::new(&mut params, "g", input, config, dims)?;
+        let blind = Predictor::new(&mut params, "blind", input, config, dims)?;
         Ok(Self { dim: config.dim, token: memory.token(), params, encoder, read, predictor, blind })
     }
 
@@ -116,8 +119,13 @@ impl NeuralBelief {
         let weights = self.params.weights();
         match h {
             Some(h) => self.predictor.forward(&weights, sa, h),
-            None => self.blind.forward(&weights, Input::One(sa)),
+            None => self.blind.forward(&weights, sa, self.nothing()),
         }
+    }
+
+    /// A belief that says nothing.
+    fn nothing(&self) -> Tensor<2> {
+        Tensor::zeros([1, self.dim], self.params.device())
     }
 
     /// Mean and log-spread of h, `[sets, dim]` each.
@@ -127,7 +135,7 @@ impl NeuralBelief {
         let pooled = self.encoder.forward(weights, tokens, count, Some(&sets.lengths)); // [sets, width]
         let read = self.read.forward(weights, Input::One(pooled), Act::None); // [sets, 2 * dim]
         let mean = read.clone().slice([0..count, 0..self.dim]);
-        (mean, read.slice([0..count, self.dim..2 * self.dim]).clamp(-6.0, 2.0))
+        (mean, read.slice([0..count, self.dim..2 * self.dim]) + SHARP)
     }
 
     fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
@@ -191,7 +199,7 @@ impl Learner for BeliefTrainer {
         let (mean, log_std) = self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token()));
         let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
         let told = self.belief.predictor.forward(&weights, sa.clone(), h);
-        let blind = self.belief.blind.forward(&weights, Input::One(sa));
+        let blind = self.belief.blind.forward(&weights, sa, self.belief.nothing());
         let miss = (told - truth.clone()).powf_scalar(2.0).mean();
         let blind_miss = (blind - truth).powf_scalar(2.0).mean();
         let variance = (log_std.clone() * 2.0).exp();

@@ -102,16 +102,17 @@ impl FbModel {
 
     /// What each forward net gives for every choice in every place: `[rows * choices * head]` for each net.
     pub(super) fn heads(&self, weights: &Weights, places: &Places) -> Vec<Vec<f32>> {
-        let s = match &self.predictor {
-            Some(predictor) => self.afterstates(predictor, places),
+        let s = match self.afterstates(places) {
+            Some(next) => self.features_of(&next),
             None => places.features.clone(),
         };
         let query = self.query(s, None, places);
         self.forward.iter().map(|map| to_vec(map.heads(weights, query.clone()))).collect()
     }
 
-    /// Features of where each choice leads from each place, as the predictor sees it: `[rows * choices, features]`.
-    fn afterstates(&self, predictor: &NeuralBelief, places: &Places) -> Vec<f32> {
+    /// Where each choice leads from each place, as the predictor sees it: `[rows * choices, dims]`; nothing without one.
+    pub(super) fn afterstates(&self, places: &Places) -> Option<Vec<f32>> {
+        let predictor = self.predictor.as_ref()?;
         let moves = self.memory.moves();
         let choices = moves.choices().unwrap_or(1);
         let seen: Vec<Vec<f32>> = (0..choices).map(|choice| moves.seen(choice)).collect();
@@ -125,33 +126,36 @@ impl FbModel {
         }
         let dims = self.memory.change().len();
         let repeated: Vec<f32> = places.obs.chunks_exact(dims).flat_map(|obs| obs.repeat(choices)).collect();
-        self.after(predictor, sa, &repeated, &places.beliefs)
+        Some(self.after(predictor, sa, &repeated, &places.beliefs))
     }
 
-    /// Features of where the moves in `sa [rows, features + move]` lead from `obs [rows, dims]`.
+    /// Where the moves in `sa [rows, features + move]` lead from `obs [rows, dims]`.
     fn after(&self, predictor: &NeuralBelief, sa: Vec<f32>, obs: &[f32], beliefs: &[f32]) -> Vec<f32> {
         let width = self.memory.features().width() + self.memory.moves().width();
         let h = (!beliefs.is_empty()).then(|| self.matrix(beliefs.to_vec(), predictor.dim()));
         let change = to_vec(predictor.predict(self.matrix(sa, width), h)); // [rows, dims]
         let sizes = self.memory.change().iter().cycle();
-        let next: Vec<f32> =
-            obs.iter().zip(&change).zip(sizes).map(|((x, change), size)| x + change * size).collect();
-        self.features_of(&next)
+        obs.iter().zip(&change).zip(sizes).map(|((x, change), size)| x + change * size).collect()
     }
 
     /// The query of a transition's own action: its head, its vector, or where the predictor says it leads.
     pub(super) fn own_query(&self, places: &Places, a: &[f32]) -> Query {
         let (features, moves) = (self.memory.features().width(), self.memory.moves());
-        match &self.predictor {
-            Some(predictor) => {
-                let sa = joined(&places.features, features, a, moves.width());
-                self.query(self.after(predictor, sa, &places.obs, &places.beliefs), None, places)
-            }
-            None => {
-                let a = moves.choices().is_none().then(|| self.matrix(a.to_vec(), moves.width()));
-                self.query(places.features.clone(), a, places)
-            }
+        if let Some(predictor) = &self.predictor {
+            let sa = joined(&places.features, features, a, moves.width());
+            let next = self.after(predictor, sa, &places.obs, &places.beliefs);
+            return self.query(self.features_of(&next), None, places);
         }
+        let a = moves.choices().is_none().then(|| self.matrix(a.to_vec(), moves.width()));
+        self.query(places.features.clone(), a, places)
+    }
+
+    /// The mean U z of places whose groups want `z [groups, d]`, `[rows]`; for [`Form::Predictor`].
+    pub(super) fn worth(&self, places: &Places, z: &[f32]) -> Vec<f32> {
+        let (weights, query) = (self.params.weights(), self.query(places.features.clone(), None, places));
+        let heads: Vec<Vec<f32>> =
+            self.forward.iter().map(|map| to_vec(map.heads(&weights, query.clone()))).collect();
+        self.values(&heads, z, places.groups)
     }
 
     /// Whether each choice has a head of its own.

@@ -13,6 +13,8 @@ use windvane_world::{Action, ContextId};
 
 /// Draws before a transition is taken whatever its action.
 const TRIES: usize = 64;
+/// How much louder than places actions and changes speak in a token: there are fewer of them.
+const LOUD: f32 = 4.0;
 /// Transitions that the scale of changes is measured on.
 const SAMPLE: usize = 4096;
 
@@ -183,8 +185,10 @@ impl Memory {
         for start in (0..(steps + 1).saturating_sub(self.repeat)).step_by(self.repeat) {
             let state = &obs[start * dims..][..dims];
             self.features.push(state, tokens);
+            let place = tokens.len();
             self.moves.push((start..start + self.repeat).map(&action), tokens);
             self.push_change(state, &obs[(start + self.repeat) * dims..], tokens);
+            tokens[place..].iter_mut().for_each(|x| *x *= LOUD);
         }
     }
 

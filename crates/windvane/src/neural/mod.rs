@@ -6,6 +6,7 @@ pub mod belief;
 pub mod config;
 pub mod fb;
 pub mod features;
+mod lookahead;
 pub mod memory;
 pub mod moves;
 mod nets;

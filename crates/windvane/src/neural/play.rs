@@ -3,6 +3,7 @@
 
 use super::agent::NeuralAgent;
 use super::fb::Places;
+use super::lookahead::Worth;
 use super::situations::Listener;
 use crate::agent::{Acting, Agent, Players};
 use crate::doctor::Finding;
@@ -18,6 +19,7 @@ use windvane_world::{ActionBuf, Actions, Cmdp};
 struct NeuralTeam<'a> {
     agent: &'a NeuralAgent,
     online: bool,
+    lookahead: usize,
     tables: Vec<Table>,
 }
 
@@ -31,6 +33,8 @@ struct Table {
     /// What F is told, and the belief behind it.
     condition: Vec<f32>,
     belief: Vec<f32>,
+    /// What landmarks are worth, with lookahead.
+    worth: Option<Worth>,
     /// The action being held and the steps it is still to be held.
     held: ActionBuf,
     left: usize,
@@ -49,6 +53,7 @@ impl Agent for NeuralAgent {
             z: Vec::new(),
             condition: Vec::new(),
             belief: Vec::new(),
+            worth: None,
             held: held.clone(),
             left: 0,
             seen: Vec::new(),
@@ -56,7 +61,8 @@ impl Agent for NeuralAgent {
             stale: 0,
         };
         let online = acting.belief == BeliefMode::Online && self.listener.belief().is_some();
-        Ok(Box::new(NeuralTeam { agent: self, online, tables: contexts.iter().map(table).collect() }))
+        let tables = contexts.iter().map(table).collect();
+        Ok(Box::new(NeuralTeam { agent: self, online, lookahead: acting.lookahead, tables }))
     }
 
     fn vitals(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Metrics, LearnError> {
@@ -69,8 +75,21 @@ impl Agent for NeuralAgent {
 }
 
 impl NeuralTeam<'_> {
-    /// Forms the beliefs of the games `which` anew.
+    /// Forms the beliefs of the games `which` anew, and looks ahead.
     fn listen(&mut self, which: &[usize]) {
+        self.believe(which);
+        if self.lookahead == 0 {
+            return;
+        }
+        for &game in which {
+            let table = &mut self.tables[game];
+            let told = [&table.condition[..], &table.z].concat();
+            let landmarks = &self.agent.landmarks;
+            table.worth = landmarks.worth(self.agent.model(), &told, &table.belief, &table.z, self.lookahead);
+        }
+    }
+
+    fn believe(&mut self, which: &[usize]) {
         let Some(belief) = self.agent.listener.belief() else { return };
         let sets: Vec<Vec<f32>> = which.iter().map(|&game| self.tables[game].tokens.clone()).collect();
         let means = belief.infer(&sets);
@@ -97,7 +116,16 @@ impl NeuralTeam<'_> {
             groups: which.len(),
         };
         let z: Vec<f32> = tables().flat_map(|t| &t.z).copied().collect();
-        let (choices, vectors) = model.greedy(&places, &z);
+        let (mut choices, vectors) = model.greedy(&places, &z);
+        if let (true, Some(after)) = (self.lookahead > 0, model.afterstates(&places)) {
+            for ((choice, table), after) in
+                choices.iter_mut().zip(tables()).zip(after.chunks_exact(after.len() / which.len()))
+            {
+                let Some(worth) = &table.worth else { continue };
+                let q = self.agent.landmarks.between(model, worth, after);
+                *choice = (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
+            }
+        }
         let (memory, width) = (self.agent.memory(), vectors.len() / which.len());
         for (i, (&game, &choice)) in which.iter().zip(&choices).enumerate() {
             let table = &mut self.tables[game];

@@ -74,7 +74,7 @@ pub fn agent(
         name: &name,
         path: &run.agent,
         steps: plan.fb.steps,
-        looks: 10,
+        looks: 5,
         settings: (world, data, plan),
     };
     let make = |trainer: &FbTrainer| {

@@ -117,7 +117,7 @@ impl FbTrainer {
             let query = model.query(batch.to.features.clone(), None, &batch.to);
             let a = actor.act(&actor.params.weights(), query.s.clone(), query.told.clone()) + noise;
             let query = model.query(batch.to.features.clone(), Some(a.clamp(-1.0, 1.0)), &batch.to);
-            let z = model.matrix((0..count).flat_map(|row| z_of(row)).copied().collect(), dim);
+            let z = model.matrix((0..count).flat_map(z_of).copied().collect(), dim);
             let f: Vec<Vec<f32>> = model
                 .forward
                 .iter()
