@@ -1,5 +1,6 @@
 //! Learning on top of [`windvane_world`]: belief, agents, training, adaptation, evaluation and reports.
 
+pub mod bench;
 pub mod config;
 pub mod device;
 pub mod error;

@@ -1,5 +1,6 @@
 //! One file per command; adding one is a file, a line in the enum and a line in `run`.
 
+mod bench;
 mod ceilings;
 mod collect;
 mod data;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Data(data::Data),
     Train(train::Train),
     Eval(evaluate::Eval),
+    Bench(bench::Bench),
 }
 
 impl Command {
@@ -32,6 +34,7 @@ impl Command {
             Self::Data(command) => command.run(),
             Self::Train(command) => command.run(),
             Self::Eval(command) => command.run(),
+            Self::Bench(command) => command.run(),
         }
     }
 }

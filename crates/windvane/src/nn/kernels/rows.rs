@@ -5,7 +5,7 @@
 #![allow(unsafe_code, clippy::inline_always)]
 
 use super::math;
-use super::simd::per_level;
+use super::simd::{Level, per_level};
 use crate::nn::Act;
 use crate::nn::ops::adam::AdamStep;
 
@@ -87,11 +87,11 @@ per_level! {
         y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
     }
 
-    /// The sum of squares, each run of 4096 elements in single precision and the runs in double.
-    pub(crate) fn square_sum(x: &[f32]) -> f64 {
+    /// The sum of products, each run of 4096 elements in single precision and the runs in double.
+    pub(crate) fn sum_of_products(x: &[f32], y: &[f32]) -> f64 {
         let mut sum = 0.0;
-        for run in x.chunks(4096) {
-            sum += f64::from(dot_product(run, run));
+        for (x, y) in x.chunks(4096).zip(y.chunks(4096)) {
+            sum += f64::from(dot_product(x, y));
         }
         sum
     }
@@ -139,6 +139,20 @@ per_level! {
         }
     }
 
+    /// Copies, for each row, the one of `heads` heads of `d` elements that has the largest product with the row of `z`.
+    pub(crate) fn greedy(f: &[f32], z: &[f32], heads: usize, d: usize, out: &mut [f32]) {
+        for ((f, z), out) in f.chunks_exact(heads * d).zip(z.chunks_exact(d)).zip(out.chunks_exact_mut(d)) {
+            let (mut best, mut top) = (0, f32::NEG_INFINITY);
+            for (head, f) in f.chunks_exact(d).enumerate() {
+                let along = dot_product(f, z);
+                if along > top {
+                    (best, top) = (head, along);
+                }
+            }
+            out.copy_from_slice(&f[best * d..(best + 1) * d]);
+        }
+    }
+
     /// Adam on one run of elements.
     pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: AdamStep) {
         let (new1, new2) = (1.0 - step.beta1, 1.0 - step.beta2);
@@ -173,4 +187,9 @@ per_level! {
             grad.iter_mut().zip(y).for_each(|(g, &y)| *g = y.mul_add(-along, *g) * scale);
         }
     }
+}
+
+/// The sum of squares, as in [`sum_of_products`].
+pub(crate) fn square_sum(level: Level, x: &[f32]) -> f64 {
+    sum_of_products(level, x, x)
 }

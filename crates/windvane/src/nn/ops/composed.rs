@@ -65,6 +65,14 @@ pub(super) fn select_heads(
     all.gather(1, index).reshape([rows, width])
 }
 
+pub(super) fn greedy_heads(f: Tensor<2>, z: Tensor<2>) -> Tensor<2> {
+    let ([rows, all], [_, width]) = (f.dims(), z.dims());
+    let f = f.reshape([rows, all / width, width]);
+    let along = (f.clone() * z.reshape([rows, 1, width])).sum_dim(2); // [rows, heads, 1]
+    let best = along.argmax(1).expand([rows, 1, width]);
+    f.gather(1, best).reshape([rows, width])
+}
+
 pub(super) fn sphere(x: Tensor<2>, radius: f64) -> Tensor<2> {
     let norm = x.clone().powi_scalar(2).sum_dim(1).sqrt().clamp_min(super::SMALLEST_NORM);
     x / norm * radius

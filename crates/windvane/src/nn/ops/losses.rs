@@ -1,7 +1,7 @@
 //! The losses: value and gradient of the pair matrix in one pass.
 
 use super::affine::{left_grad, product};
-use super::fused::{Fused, dims, number, rows, scalar, tensor, values};
+use super::fused::{Fused, dims, number, rows, scalar, scaled, tensor, values};
 use crate::nn::kernels::gemm::{Mat, MatMut, Start, gemm};
 use crate::nn::kernels::par::{self, BLOCK};
 use crate::nn::kernels::pool::Buffer;
@@ -79,13 +79,13 @@ impl Fused<3> for PairLoss {
         let f_grad = wanted[0].then(|| {
             let mut out = Buffer::new(n * d);
             product(&m, &b, &mut out, Start::Zero);
-            scaled(out, scale, [n, d])
+            scaled(tensor(out, [n, d]), scale)
         });
         let b_grad = wanted[1].then(|| {
             let mut out = Buffer::new(columns * d);
             let (m, f) = (Mat::new(values(&m), n, columns).t(), Mat::new(values(&f), n, d));
             gemm(Level::current(), m, f, MatMut::new(&mut out, columns, d), Start::Zero);
-            scaled(out, scale, [columns, d])
+            scaled(tensor(out, [columns, d]), scale)
         });
         [f_grad, b_grad, None]
     }
@@ -121,18 +121,8 @@ impl Fused<1> for OrthoLoss {
     }
 
     fn backward(self, kept: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let shape = dims(&kept);
-        let mut out = Buffer::new(shape[0] * shape[1]);
-        out.copy_from_slice(values(&kept));
-        [Some(scaled(out, number(&grad), shape))]
+        [Some(scaled(kept, number(&grad)))]
     }
-}
-
-fn scaled(mut x: Buffer, scale: f32, shape: [usize; 2]) -> FlexTensor {
-    if scale != 1.0 {
-        x.iter_mut().for_each(|x| *x *= scale);
-    }
-    tensor(x, shape)
 }
 
 /// `a b^T`, inputs `[a, b]`.

@@ -185,6 +185,26 @@ proptest! {
     }
 
     #[test]
+    fn fb_loss_agrees_with_its_composition(seed: u64, [n, d] in [size(), size()], discount in 0.5_f32..1.0) {
+        let shapes = [var(n, d), var(n, d), var(n, d), In([n, d], true), In([n, d], true)];
+        check(seed, &shapes, |x| {
+            let f = [x[0].clone(), x[1].clone()];
+            ops::fb_loss(f, x[2].clone(), x[3].clone(), x[4].clone(), discount, 0.7).reshape([1, 1])
+        })?;
+    }
+
+    #[test]
+    fn greedy_heads_agree_with_their_composition(seed: u64, [n, d] in [size(), size()], heads in 1_usize..7) {
+        let shapes = [In([n, heads * d], true), In([n, d], true)];
+        let values = draw(seed, &shapes);
+        let [fused, exact] = [DType::F32, DType::F64].map(|dtype| {
+            let x = tensors(&values, &shapes, dtype, false);
+            wide(ops::greedy_heads(x[0].clone(), x[1].clone()))
+        });
+        prop_assert_eq!(fused, exact);
+    }
+
+    #[test]
     fn finite_pair_loss_agrees_with_its_composition(
         seed: u64, [n, d, states] in [size(), size(), size()], discount in 0.5_f32..1.0
     ) {
@@ -204,6 +224,30 @@ proptest! {
             ops::finite_ortho_loss(x[0].clone(), x[1].clone().abs()).reshape([1, 1])
         })?;
     }
+}
+
+/// Near its end, training works on small gaps between large products.
+#[test]
+fn the_gradient_of_fb_loss_holds_where_gaps_are_a_hundredth_of_the_products() {
+    let shapes = [var(200, 30), var(200, 30), var(200, 30), In([200, 30], true), In([200, 30], true)];
+    let mut values = draw(3, &shapes);
+    let wiggle = draw(4, &shapes);
+    let single = |x: f64| f64::from(x as f32);
+    for i in 0..200 * 30 {
+        values[1][i] = single(values[0][i] + 0.005 * wiggle[1][i]);
+        values[3][i] = single(values[0][i] + 0.005 * wiggle[3][i]);
+        values[4][i] = values[2][i];
+    }
+    let grads = [DType::F32, DType::F64].map(|dtype| {
+        let x = tensors(&values, &shapes, dtype, true);
+        let loss =
+            ops::fb_loss([x[0].clone(), x[1].clone()], x[2].clone(), x[3].clone(), x[4].clone(), 1.0, 0.0);
+        let mut grads = loss.backward();
+        wide(x[0].grad_remove(&mut grads).unwrap())
+    });
+    let apart = grads[0].iter().zip(&grads[1]).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    let size = grads[1].iter().map(|g| g * g).sum::<f64>().sqrt();
+    assert!(apart < 1e-4 * size, "{apart} of {size}");
 }
 
 #[test]
