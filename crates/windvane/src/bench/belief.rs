@@ -12,7 +12,7 @@ const TOKENS: usize = 100;
 const WIDTH: usize = 96;
 const KL: f32 = 1e-5;
 
-/// The step, of one size: the encoder does not grow with F.
+/// The step. The encoder is the same in both sizes, only h grows.
 pub(super) struct Belief {
     params: Params,
     adam: Adam,

@@ -59,7 +59,10 @@ impl Contender {
     /// A twin.
     pub(super) fn peer(peer: &Peer, step: &str, file: &Path, threads: usize) -> anyhow::Result<Self> {
         let mut command = Command::new(&peer.python);
-        command.arg(&peer.script).args(["--step", step, "--threads", &threads.to_string(), "--file"]).arg(file);
+        command
+            .arg(&peer.script)
+            .args(["--step", step, "--threads", &threads.to_string(), "--file"])
+            .arg(file);
         if peer.compile {
             command.arg("--compile");
         }

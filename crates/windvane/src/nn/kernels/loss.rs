@@ -7,7 +7,7 @@ use super::simd::per_level;
 /// How much things weigh in a loss over a batch against itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {
-    /// A pair of different rows: `1 / (n (n - 1))`.
+    /// A pair of different rows: `1 / (n (n - 1))`, or 0 where there are none.
     pub(crate) pair: f32,
     /// A row: `1 / n`.
     pub(crate) one: f32,
@@ -16,7 +16,8 @@ pub(crate) struct Weights {
 impl Weights {
     /// The weights in a batch of `n` rows.
     pub(crate) fn of_batch(n: usize) -> Self {
-        Self { pair: 1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0), one: 1.0 / n.max(1) as f32 }
+        let pair = if n > 1 { 1.0 / (n as f32 * (n as f32 - 1.0)) } else { 0.0 };
+        Self { pair, one: 1.0 / n.max(1) as f32 }
     }
 }
 

@@ -74,7 +74,8 @@ impl Fused<5> for CatLinear {
 }
 
 impl Fused<5> for GroupedLinear {
-    type Kept = (Kept<4>, usize);
+    /// Also the number of groups, and of items in each.
+    type Kept = (Kept<4>, [usize; 2]);
 
     fn forward(&self, inputs: [FlexTensor; 5], wanted: [bool; 5]) -> (FlexTensor, Option<Self::Kept>) {
         let [x, wx, group, wc, b] = inputs.map(rows);
@@ -97,14 +98,13 @@ impl Fused<5> for GroupedLinear {
             }
         };
         let keep = |other: usize, x: FlexTensor| wanted[other].then_some(x);
-        (y, Some((([keep(1, x), keep(0, wx), keep(3, group), keep(2, wc)], slope), items)))
+        (y, Some((([keep(1, x), keep(0, wx), keep(3, group), keep(2, wc)], slope), [groups, items])))
     }
 
     fn backward(self, kept: Self::Kept, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
-        let (([x, wx, group, wc], slope), items) = kept;
+        let (([x, wx, group, wc], slope), [groups, items]) = kept;
         let (grad, _) = activate_backward(self.0, grad, slope.as_ref(), false);
         let width = dims(&grad)[1];
-        let groups = dims(&grad)[0] / items.max(1);
         let mut common = Buffer::zeros(groups * width); // each group's sum over its items
         let all = values(&grad);
         par::chunks(&mut common, width, |g, sum| {

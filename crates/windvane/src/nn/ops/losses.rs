@@ -3,6 +3,7 @@
 use super::affine::{left_grad, product};
 use super::fused::{Fused, dims, number, rows, scalar, scaled, tensor, values};
 use crate::nn::kernels::gemm::{Mat, MatMut, Start, gemm};
+use crate::nn::kernels::loss::Weights;
 use crate::nn::kernels::par::{self, BLOCK};
 use crate::nn::kernels::pool::Buffer;
 use crate::nn::kernels::simd::Level;
@@ -46,9 +47,9 @@ impl Fused<3> for PairLoss {
             MatMut::new(&mut m, n, columns),
             Start::Zero,
         );
-        let one = 1.0 / n.max(1) as f32;
+        let Weights { pair, one } = Weights::of_batch(n);
         let weights: Vec<f32> = match &self.pairs {
-            Pairs::Batch => vec![1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0); columns],
+            Pairs::Batch => vec![pair; columns],
             Pairs::States(_, rho) => rho.iter().map(|rho| rho * one).collect(),
         };
         // Each row's loss, summed in double precision and in order below.
@@ -99,9 +100,9 @@ impl Fused<1> for OrthoLoss {
         // The sum over all pairs of rows of (b_i . b_j)^2 is the squared norm of b^T b, which is d x d instead of n x n.
         let [b] = inputs.map(rows);
         let ([n, d], level) = (dims(&b), Level::current());
-        let (pair, one) = match &self.0 {
-            None => (1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0), 1.0 / n.max(1) as f32),
-            Some(_) => (1.0, 1.0),
+        let Weights { pair, one } = match &self.0 {
+            None => Weights::of_batch(n),
+            Some(_) => Weights { pair: 1.0, one: 1.0 },
         };
         let mut weighted = Buffer::new(n * d); // rows of b times their weight
         weighted.copy_from_slice(values(&b));

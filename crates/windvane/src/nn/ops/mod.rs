@@ -256,3 +256,5 @@ fn all_lengths(x: &Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Vec<usi
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod training_tests;
