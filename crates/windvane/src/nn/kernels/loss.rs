@@ -1,7 +1,7 @@
 //! The inner loops of the losses.
 #![allow(unsafe_code, clippy::inline_always)]
 
-use super::rows::{LANES, dot_product, fold};
+use super::rows::{LANES, dot_product, sum};
 use super::simd::per_level;
 
 /// How much things weigh in a loss over a batch against itself.
@@ -41,7 +41,7 @@ fn gaps(m: &mut [f32], target: &[f32], weight: &[f32], discount: f32) -> f32 {
     {
         pull(m, target, weight, lane);
     }
-    0.5 * fold(lanes)
+    0.5 * sum(lanes)
 }
 
 per_level! {

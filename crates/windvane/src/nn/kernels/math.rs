@@ -2,7 +2,8 @@
 //! operations only, so that every instruction set gives the same bits.
 #![allow(clippy::inline_always, clippy::excessive_precision)]
 
-/// `e^x` to 1e-7 relative, for `x` up to 88; below -87 the smallest normal numbers.
+/// `e^x` to 1e-7 relative, for `x` from -80 to 88 and like the nearer of them beyond. `e^-80` is small enough to vanish in a
+/// sum, and large enough for its products to stay normal numbers, which processors are fast with.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
@@ -11,13 +12,13 @@ pub(super) fn exp(x: f32) -> f32 {
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer on every machine.
     const ROUND: f32 = 12_582_912.0;
-    let x = x.clamp(-87.0, 88.0);
+    let x = x.clamp(-80.0, 88.0);
     let n = x.mul_add(LOG2_E, ROUND) - ROUND;
     let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, x)); // |r| <= ln(2) / 2
     let p = r.mul_add(1.381_461_5e-3, 8.368_71e-3);
     let p = p.mul_add(r, 4.166_839e-2).mul_add(r, 0.166_665_21).mul_add(r, 0.499_999_94);
     let p = (p * r).mul_add(r, r) + 1.0;
-    // 2^n, by its exponent bits; n is in [-126, 127].
+    // 2^n, by its exponent bits; n is in [-115, 127].
     let scale = f32::from_bits(((n + ROUND).to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127)) << 23);
     p * scale
 }
@@ -121,12 +122,12 @@ mod tests {
 
     #[test]
     fn exp_is_right_to_a_ten_millionth_and_survives_any_input() {
-        for x in (-870_000..=880_000).map(|i| i as f32 * 1e-4) {
+        for x in (-800_000..=880_000).map(|i| i as f32 * 1e-4) {
             let ratio = f64::from(exp(x)) / f64::from(x).exp();
             assert!((ratio - 1.0).abs() < 1e-7, "exp({x}) {ratio}");
         }
-        assert!(exp(f32::NEG_INFINITY) < 1e-37 && exp(f32::INFINITY).is_finite());
+        assert!(exp(f32::NEG_INFINITY) < 1e-34 && exp(f32::INFINITY).is_finite());
         assert!(tanh(f32::INFINITY) <= 1.0 && tanh(-50.0) >= -1.0);
-        assert!(gelu(50.0) == 50.0 && gelu(-50.0).abs() < 1e-37);
+        assert!(gelu(50.0) == 50.0 && gelu(-50.0).abs() < 1e-34);
     }
 }

@@ -1,6 +1,6 @@
 //! Loops over elements and rows, compiled once for each instruction set.
 //!
-//! Sums along a row run in 16 lanes whatever the machine's registers hold, and the lanes are folded in a fixed order: the
+//! Sums along a row run in 32 lanes whatever the machine's registers hold, and the lanes are folded in a fixed order: the
 //! same bits everywhere.
 #![allow(unsafe_code, clippy::inline_always)]
 
@@ -9,20 +9,28 @@ use super::simd::{Level, per_level};
 use crate::nn::Act;
 use crate::nn::ops::adam::AdamStep;
 
-/// Lanes of a sum.
-pub(super) const LANES: usize = 16;
+/// Lanes of a sum: two of the widest registers, so that one addition does not wait for the last.
+pub(super) const LANES: usize = 32;
 /// Variance floor of layer normalisation, as in `PyTorch`.
 pub(crate) const LAYER_NORM_EPSILON: f32 = 1e-5;
 
-/// Adds up the lanes, halves upon halves.
+/// Joins the lanes, halves upon halves.
 #[inline(always)]
-pub(super) fn fold(mut lanes: [f32; LANES]) -> f32 {
-    for half in [8, 4, 2, 1] {
+pub(super) fn fold<const N: usize>(mut lanes: [f32; N], join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut half = N / 2;
+    while half > 0 {
         for i in 0..half {
-            lanes[i] += lanes[i + half];
+            lanes[i] = join(lanes[i], lanes[i + half]);
         }
+        half /= 2;
     }
     lanes[0]
+}
+
+/// The sum of the lanes.
+#[inline(always)]
+pub(super) fn sum<const N: usize>(lanes: [f32; N]) -> f32 {
+    fold(lanes, |a, b| a + b)
 }
 
 /// `sum f(x, y)` in lanes.
@@ -38,7 +46,7 @@ fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
     for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
         *lane = f(x, y, *lane);
     }
-    fold(lanes)
+    sum(lanes)
 }
 
 #[inline(always)]

@@ -13,6 +13,10 @@ use burn_flex::FlexTensor;
 #[derive(Debug)]
 pub(super) struct Linear(pub(super) Act);
 
+/// `onto + x w + b`, inputs `[x, w, b, onto]`.
+#[derive(Debug)]
+pub(super) struct LinearOnto;
+
 /// `act(x1 w1 + x2 w2 + b)`, inputs `[x1, w1, x2, w2, b]`.
 #[derive(Debug)]
 pub(super) struct CatLinear(pub(super) Act);
@@ -43,6 +47,28 @@ impl Fused<3> for Linear {
     ) -> [Option<FlexTensor>; 3] {
         let (grad, sums) = activate_backward(self.0, grad, slope.as_ref(), wanted[2]);
         [w.map(|w| left_grad(&grad, &w)), x.map(|x| right_grad(&x, &grad)), sums]
+    }
+}
+
+impl Fused<4> for LinearOnto {
+    type Kept = [Option<FlexTensor>; 2];
+
+    fn forward(&self, inputs: [FlexTensor; 4], wanted: [bool; 4]) -> (FlexTensor, Option<Self::Kept>) {
+        let [x, w, b, onto] = inputs.map(rows);
+        let shape = dims(&onto);
+        let mut y = Buffer::new(shape[0] * shape[1]);
+        product(&x, &w, &mut y, Start::Bias(values(&b)));
+        let (block, onto) = (BLOCK * shape[1], values(&onto));
+        par::chunks(&mut y, block, |i, y| {
+            kernel::add(Level::current(), y, &onto[i * block..i * block + y.len()])
+        });
+        (tensor(y, shape), Some([wanted[1].then_some(x), wanted[0].then_some(w)]))
+    }
+
+    fn backward(self, [x, w]: Self::Kept, grad: FlexTensor, wanted: [bool; 4]) -> [Option<FlexTensor>; 4] {
+        let (grad, sums) = activate_backward(Act::None, grad, None, wanted[2]);
+        let (x_grad, w_grad) = (w.map(|w| left_grad(&grad, &w)), x.map(|x| right_grad(&x, &grad)));
+        [x_grad, w_grad, sums, wanted[3].then_some(grad)]
     }
 }
 

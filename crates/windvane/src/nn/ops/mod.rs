@@ -50,6 +50,15 @@ pub fn linear(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, act: Act) -> Tensor<2>
     }
 }
 
+/// `onto + x w + b`: a linear map on top of the stream it came from. Shapes: as for [`linear`], `onto [rows, out]`.
+pub fn linear_onto(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, onto: Tensor<2>) -> Tensor<2> {
+    if fused::applies(&x) {
+        fused::run(affine::LinearOnto, [x, w.clone(), b.clone(), onto])
+    } else {
+        onto + composed::linear(x, w.clone(), b.clone(), Act::None)
+    }
+}
+
 /// `act(x1 w1 + x2 w2 + b)`: a linear map of two inputs without joining them. Shapes: `x1 [rows, in1]`, `x2 [rows, in2]`,
 /// `w1 [in1, out]`, `w2 [in2, out]`, `b [1, out]` -> `[rows, out]`.
 pub fn cat_linear(

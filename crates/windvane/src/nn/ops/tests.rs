@@ -123,6 +123,12 @@ proptest! {
     }
 
     #[test]
+    fn linear_onto_agrees_with_its_composition(seed: u64, n in rows(), [i, o] in [size(), size()]) {
+        let shapes = [var(n, i), var(i, o), var(1, o), var(n, o)];
+        check(seed, &shapes, |x| ops::linear_onto(x[0].clone(), &x[1], &x[2], x[3].clone()))?;
+    }
+
+    #[test]
     fn cat_linear_agrees_with_its_composition(
         seed: u64, n in rows(), [i, j, o] in [size(), size(), size()], act in act()
     ) {
