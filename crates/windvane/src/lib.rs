@@ -1,6 +1,7 @@
 //! Learning on top of [`windvane_world`]: belief, agents, training, adaptation, evaluation and reports.
 
 pub mod agent;
+pub mod bench;
 pub mod config;
 pub mod device;
 pub mod doctor;

@@ -1,5 +1,6 @@
 //! One file per command; adding one is a file, a line in the enum and a line in `run`.
 
+mod bench;
 mod ceilings;
 mod collect;
 mod data;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Train(train::Train),
     Eval(evaluate::Eval),
     Doctor(doctor::Doctor),
+    Bench(bench::Bench),
 }
 
 impl Command {
@@ -35,6 +37,7 @@ impl Command {
             Self::Train(command) => command.run(),
             Self::Eval(command) => command.run(),
             Self::Doctor(command) => command.run(),
+            Self::Bench(command) => command.run(),
         }
     }
 }

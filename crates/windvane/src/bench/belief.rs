@@ -2,7 +2,8 @@
 
 use super::{ACTION, Batch, Dims, OBS, Step, number};
 use crate::nn::{
-    Adam, AdamConfig, Act, Input, Items, Linear, Mlp, MlpConfig, NnError, Params, SetConfig, SetTransformer, TensorFile,
+    Act, Adam, AdamConfig, Input, Items, Linear, Mlp, MlpConfig, NnError, Params, SetConfig, SetTransformer,
+    TensorFile,
 };
 use burn::tensor::{Device, Tensor};
 
@@ -11,7 +12,7 @@ const TOKENS: usize = 100;
 const WIDTH: usize = 96;
 const KL: f32 = 1e-5;
 
-/// The step, of one size: the encoder does not grow with F.
+/// The step. The encoder is the same in both sizes, only h grows.
 pub(super) struct Belief {
     params: Params,
     adam: Adam,
@@ -30,10 +31,12 @@ impl Belief {
     pub(super) fn new(dims: Dims, device: &Device) -> Result<(Self, TensorFile), NnError> {
         let h = dims.d;
         let mut params = Params::new(device, 1);
-        let config = SetConfig { input: 2 * OBS + ACTION, width: WIDTH, heads: 4, blocks: 4, hidden: 4 * WIDTH };
+        let config =
+            SetConfig { input: 2 * OBS + ACTION, width: WIDTH, heads: 4, blocks: 4, hidden: 4 * WIDTH };
         let encoder = SetTransformer::new(&mut params, "encoder", &config)?;
         let head = Linear::new(&mut params, "head", &[WIDTH], 2 * h)?;
-        let predictor = Mlp::new(&mut params, "predictor", &MlpConfig::paper(&[OBS + ACTION, h], &[256; 3], OBS))?;
+        let predictor =
+            Mlp::new(&mut params, "predictor", &MlpConfig::paper(&[OBS + ACTION, h], &[256; 3], OBS))?;
         let mut batch = Batch::new(device);
         let tokens = batch.uniform("tokens", [WINDOWS * TOKENS, 2 * OBS + ACTION]);
         let noise = batch.uniform("noise", [WINDOWS, h]);
@@ -43,7 +46,10 @@ impl Belief {
         // A token is (s, a, s'); the predictor sees (s, a) and is asked for s' - s.
         let rows = WINDOWS * TOKENS;
         let states = tokens.clone().slice([0..rows, 0..OBS + ACTION]);
-        let (s, next) = (tokens.clone().slice([0..rows, 0..OBS]), tokens.clone().slice([0..rows, OBS + ACTION..2 * OBS + ACTION]));
+        let (s, next) = (
+            tokens.clone().slice([0..rows, 0..OBS]),
+            tokens.clone().slice([0..rows, OBS + ACTION..2 * OBS + ACTION]),
+        );
         let change = next - s;
         Ok((Self { params, adam, encoder, head, predictor, h, tokens, states, change, noise }, file))
     }
@@ -61,7 +67,8 @@ impl Step for Belief {
         let input = Input::Grouped { x: self.states.clone(), items: Items::PerGroup, group: h };
         let predicted = self.predictor.forward(&weights, input); // [windows * tokens, obs]
         let error = (predicted - self.change.clone()).powi_scalar(2).mean();
-        let kl = (mean.powi_scalar(2) + std.powi_scalar(2) - log_std * 2.0 - 1.0).sum() * (0.5 / WINDOWS as f32);
+        let kl =
+            (mean.powi_scalar(2) + std.powi_scalar(2) - log_std * 2.0 - 1.0).sum() * (0.5 / WINDOWS as f32);
         let loss = error + kl * KL;
         let value = number(loss.clone());
         let gradients = loss.backward();

@@ -2,8 +2,8 @@
 
 use super::{ACTION, Batch, Dims, OBS, Step, number};
 use crate::nn::{
-    Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, NnError, PairConfig, PairNet, Params, TensorFile, Weights,
-    ops,
+    Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, NnError, PairConfig, PairNet, Params, TensorFile,
+    Weights, ops,
 };
 use burn::tensor::{Device, Int, Tensor};
 
@@ -41,13 +41,6 @@ impl Backward {
     }
 }
 
-/// The loss of both forward nets against the target's product, and orthonormality.
-fn fb_loss(f: [Tensor<2>; 2], b: Tensor<2>, target_f: Tensor<2>, target_b: Tensor<2>) -> Tensor<1> {
-    let m = ops::products(target_f, target_b); // [batch, batch]
-    let [f1, f2] = f.map(|f| ops::pair_loss(f, b.clone(), m.clone(), DISCOUNT));
-    f1 + f2 + ops::ortho_loss(b)
-}
-
 /// The step for discrete actions.
 pub(super) struct Discrete {
     params: Params,
@@ -56,7 +49,6 @@ pub(super) struct Discrete {
     /// F with one head per action: `[batch, actions * d]`.
     forward: [PairNet; 2],
     backward: Backward,
-    dims: Dims,
     s: Tensor<2>,
     a: Tensor<1, Int>,
     next: Tensor<2>,
@@ -76,18 +68,14 @@ impl Discrete {
         let mut file = batch.file;
         params.save(&mut file, "params/");
         let adam = Adam::new(AdamConfig { rate: RATE, ..AdamConfig::default() }, &params);
-        Ok((Self { target: params.clone(), params, adam, forward, backward, dims, s, a, next, z }, file))
+        Ok((Self { target: params.clone(), params, adam, forward, backward, s, a, next, z }, file))
     }
 
     /// The target's F at the greedy action, averaged over the ensemble: `[batch, d]`.
     fn target_forward(&self, weights: &Weights) -> Tensor<2> {
-        let Dims { batch, d, .. } = self.dims;
         let (left, right) = (Input::One(self.next.clone()), Input::Two(self.next.clone(), self.z.clone()));
         let [f0, f1] = self.forward.each_ref().map(|f| f.forward(weights, left.clone(), right.clone()));
-        let mean = ((f0 + f1) * 0.5).reshape([batch, ACTION, d]);
-        let q = (mean.clone() * self.z.clone().reshape([batch, 1, d])).sum_dim(2); // [batch, actions, 1]
-        let greedy = q.argmax(1).expand([batch, 1, d]);
-        mean.gather(1, greedy).reshape([batch, d])
+        ops::greedy_heads((f0 + f1) * 0.5, self.z.clone())
     }
 }
 
@@ -98,13 +86,22 @@ impl Step for Discrete {
         drop(frozen);
         let weights = self.params.track();
         let (left, right) = (Input::One(self.s.clone()), Input::Two(self.s.clone(), self.z.clone()));
-        let f = self.forward.each_ref().map(|f| f.select(&weights, left.clone(), right.clone(), ACTION, self.a.clone()));
+        let f = self
+            .forward
+            .each_ref()
+            .map(|f| f.select(&weights, left.clone(), right.clone(), ACTION, self.a.clone()));
         let b = self.backward.forward(&weights, &self.next);
-        let loss = fb_loss(f, b, target_f, target_b);
+        let loss = ops::fb_loss(f, b, target_f, target_b, DISCOUNT, 1.0);
         let value = number(loss.clone());
         let gradients = loss.backward();
         drop(loss);
-        self.adam.step(&mut self.params, weights, gradients, 1.0, Some(Follow { target: &mut self.target, tau: TAU }));
+        self.adam.step(
+            &mut self.params,
+            weights,
+            gradients,
+            1.0,
+            Some(Follow { target: &mut self.target, tau: TAU }),
+        );
         value
     }
 }
@@ -146,7 +143,21 @@ impl Continuous {
         let config = AdamConfig { rate: RATE, ..AdamConfig::default() };
         let (adam, actor_adam) = (Adam::new(config, &params), Adam::new(config, &actor_params));
         let target = params.clone();
-        let step = Self { params, target, adam, actor_params, actor_adam, forward, backward, actor, s, a, next, z, noise };
+        let step = Self {
+            params,
+            target,
+            adam,
+            actor_params,
+            actor_adam,
+            forward,
+            backward,
+            actor,
+            s,
+            a,
+            next,
+            z,
+            noise,
+        };
         Ok((step, file))
     }
 
@@ -161,18 +172,25 @@ impl Continuous {
 
     fn fb_step(&mut self) -> f32 {
         let frozen = self.target.weights();
-        let next_a = (self.act(&self.actor_params.weights(), &self.next) + self.noise.clone()).clamp(-1.0, 1.0);
+        let next_a =
+            (self.act(&self.actor_params.weights(), &self.next) + self.noise.clone()).clamp(-1.0, 1.0);
         let [f0, f1] = self.embed(&frozen, &self.next, &next_a);
         let target_b = self.backward.forward(&frozen, &self.next);
         drop(frozen);
         let weights = self.params.track();
         let f = self.embed(&weights, &self.s, &self.a);
         let b = self.backward.forward(&weights, &self.next);
-        let loss = fb_loss(f, b, (f0 + f1) * 0.5, target_b);
+        let loss = ops::fb_loss(f, b, (f0 + f1) * 0.5, target_b, DISCOUNT, 1.0);
         let value = number(loss.clone());
         let gradients = loss.backward();
         drop(loss);
-        self.adam.step(&mut self.params, weights, gradients, 1.0, Some(Follow { target: &mut self.target, tau: TAU }));
+        self.adam.step(
+            &mut self.params,
+            weights,
+            gradients,
+            1.0,
+            Some(Follow { target: &mut self.target, tau: TAU }),
+        );
         value
     }
 

@@ -130,6 +130,11 @@ impl Linear {
         }
     }
 
+    /// `onto + x w + b` -> `[rows, output]`, for a layer of one input part.
+    pub fn forward_onto(&self, weights: &Weights, x: Tensor<2>, onto: Tensor<2>) -> Tensor<2> {
+        ops::linear_onto(x, &weights[self.w[0]], &weights[self.b], onto)
+    }
+
     /// The weight of each input part, and the bias.
     pub fn ids(&self) -> (&[ParamId], ParamId) {
         (&self.w, self.b)

@@ -110,9 +110,9 @@ impl Block {
     ) -> Tensor<2> {
         let qkv = self.qkv.forward(w, Input::One(norm(w, x.clone(), self.norm1)), Act::None);
         let mixed = ops::set_attention(qkv, sets, heads, lengths);
-        let x = x + self.mix.forward(w, Input::One(mixed), Act::None);
+        let x = self.mix.forward_onto(w, mixed, x);
         let up = self.up.forward(w, Input::One(norm(w, x.clone(), self.norm2)), Act::Gelu);
-        x + self.down.forward(w, Input::One(up), Act::None)
+        self.down.forward_onto(w, up, x)
     }
 }
 

@@ -5,8 +5,11 @@
 use super::gemm::{Mat, MatMut, Start, gemm};
 use super::math;
 use super::pool::Buffer;
-use super::rows::{self, LANES, fold};
+use super::rows::{self, fold, sum};
 use super::simd::{Level, per_level};
+
+/// Scores that are handled at a time: rows of scores are filled up to whole lots.
+const LOT: usize = 16;
 
 /// The sizes of one set.
 #[derive(Clone, Copy, Debug)]
@@ -21,39 +24,47 @@ pub(crate) struct Set {
     pub(crate) heads: usize,
 }
 
+/// The largest score of a row.
 #[inline(always)]
-fn softmax_row(row: &mut [f32], scale: f32) -> [f32; 2] {
-    let mut tops = [f32::NEG_INFINITY; LANES];
-    let (chunks, rest) = row.as_chunks::<LANES>();
-    for chunk in chunks {
-        for i in 0..LANES {
-            tops[i] = if chunk[i] > tops[i] { chunk[i] } else { tops[i] };
+fn largest(row: &[[f32; LOT]]) -> f32 {
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let mut tops = [f32::NEG_INFINITY; LOT];
+    for lot in row {
+        for i in 0..LOT {
+            tops[i] = larger(lot[i], tops[i]);
         }
     }
-    let top =
-        tops.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &x| if x > top { x } else { top }) * scale;
-    let mut lanes = [0.0; LANES];
-    let (chunks, rest) = row.as_chunks_mut::<LANES>();
-    for chunk in chunks {
-        for i in 0..LANES {
-            chunk[i] = math::exp(chunk[i].mul_add(scale, -top));
-            lanes[i] += chunk[i];
+    fold(tops, larger)
+}
+
+/// Turns a row's scores into `e^(scale * x - top)`; returns their sum.
+#[inline(always)]
+fn powers(row: &mut [[f32; LOT]], scale: f32, top: f32) -> f32 {
+    let mut sums = [0.0; LOT];
+    for lot in row {
+        for i in 0..LOT {
+            lot[i] = math::exp(lot[i].mul_add(scale, -top));
+            sums[i] += lot[i];
         }
     }
-    for (x, lane) in rest.iter_mut().zip(&mut lanes) {
-        *x = math::exp(x.mul_add(scale, -top));
-        *lane += *x;
-    }
-    let inverse = 1.0 / fold(lanes);
-    row.iter_mut().for_each(|x| *x *= inverse);
-    [top, inverse]
+    sum(sums)
 }
 
 per_level! {
-    /// Turns each row's scores into shares, `e^(scale * x - top) * inverse`; `stats` gets `[top, inverse]`.
+    /// Turns scores, `n` in a row of whole lots, into shares, `e^(scale * x - top) * inverse`; `stats` gets each row's
+    /// `[top, inverse]`. Each step is done for all rows before the next: within a row they wait for each other.
     fn softmax(scores: &mut [f32], n: usize, scale: f32, stats: &mut [[f32; 2]]) {
-        for (row, stats) in scores.chunks_exact_mut(n).zip(stats) {
-            *stats = softmax_row(row, scale);
+        let width = whole_lots(n);
+        for (row, stats) in scores.chunks_exact_mut(width).zip(&mut *stats) {
+            // What fills up the last lot gets no share to speak of.
+            row[n..].fill(f32::NEG_INFINITY);
+            stats[0] = largest(row.as_chunks().0) * scale;
+        }
+        for (row, stats) in scores.chunks_exact_mut(width).zip(&mut *stats) {
+            stats[1] = 1.0 / powers(row.as_chunks_mut().0, scale, stats[0]);
+        }
+        for (row, stats) in scores.chunks_exact_mut(width).zip(stats) {
+            row.iter_mut().for_each(|x| *x *= stats[1]);
         }
     }
 
@@ -71,16 +82,36 @@ per_level! {
         stride: usize,
         scale: f32,
     ) {
-        for (i, (shares, grad)) in shares.chunks_exact_mut(n).zip(grad.chunks_exact_mut(n)).enumerate() {
+        let width = whole_lots(n);
+        for (i, (shares, grad)) in shares.chunks_exact_mut(width).zip(grad.chunks_exact_mut(width)).enumerate() {
             let own = i * stride..i * stride + depth;
             let common = rows::dot_product(&out[own.clone()], &out_grad[own]);
             let [top, inverse] = stats[i];
-            for (share, g) in shares.iter_mut().zip(grad) {
-                *share = math::exp(share.mul_add(scale, -top)) * inverse;
-                *g = *share * (*g - common) * scale;
+            // The last lot is worked on whole; nobody reads what it is filled up with.
+            for (shares, grad) in shares.as_chunks_mut::<LOT>().0.iter_mut().zip(grad.as_chunks_mut::<LOT>().0) {
+                for (share, g) in shares.iter_mut().zip(grad) {
+                    *share = math::exp(share.mul_add(scale, -top)) * inverse;
+                    *g = *share * (*g - common) * scale;
+                }
             }
         }
     }
+}
+
+/// The length of a row of `n` scores, filled up.
+#[inline(always)]
+fn whole_lots(n: usize) -> usize {
+    n.next_multiple_of(LOT)
+}
+
+/// The matrix of a set's scores or shares.
+fn scores(data: &[f32], n: usize) -> Mat<'_> {
+    Mat::strided(data, n, n, whole_lots(n))
+}
+
+/// The same to write.
+fn scores_mut(data: &mut [f32], n: usize) -> MatMut<'_> {
+    MatMut::strided(data, n, n, whole_lots(n))
 }
 
 impl Set {
@@ -108,13 +139,13 @@ impl Set {
             return;
         }
         let depth = width / heads;
-        let mut shares = Buffer::new(real * real);
+        let mut shares = Buffer::new(real * whole_lots(real));
         for head in 0..heads {
             let (q, k, v) = (self.part(qkv, 0, head), self.part(qkv, 1, head), self.part(qkv, 2, head));
-            gemm(level, q, k.t(), MatMut::new(&mut shares, real, real), Start::Zero);
+            gemm(level, q, k.t(), scores_mut(&mut shares, real), Start::Zero);
             softmax(level, &mut shares, real, self.scale(), &mut stats[head * tokens..]);
             let out = MatMut::strided(&mut out[head * depth..], real, depth, width);
-            gemm(level, Mat::new(&shares, real, real), v, out, Start::Zero);
+            gemm(level, scores(&shares, real), v, out, Start::Zero);
         }
     }
 
@@ -134,18 +165,19 @@ impl Set {
             return;
         }
         let depth = width / heads;
-        let (mut shares, mut scores) = (Buffer::new(real * real), Buffer::new(real * real));
+        let size = real * whole_lots(real);
+        let (mut shares, mut pulls) = (Buffer::new(size), Buffer::new(size));
         for head in 0..heads {
             let (q, k, v) = (self.part(qkv, 0, head), self.part(qkv, 1, head), self.part(qkv, 2, head));
             let given = self.mixed(grad, head);
-            gemm(level, q, k.t(), MatMut::new(&mut shares, real, real), Start::Zero);
-            gemm(level, given, v.t(), MatMut::new(&mut scores, real, real), Start::Zero);
+            gemm(level, q, k.t(), scores_mut(&mut shares, real), Start::Zero);
+            gemm(level, given, v.t(), scores_mut(&mut pulls, real), Start::Zero);
             let (stats, own) = (&stats[head * tokens..], head * depth);
             let (out, grad) = (&out[own..], &grad[own..]);
             softmax_backward(
                 level,
                 &mut shares,
-                &mut scores,
+                &mut pulls,
                 real,
                 stats,
                 out,
@@ -154,13 +186,13 @@ impl Set {
                 width,
                 self.scale(),
             );
-            let (shares, scores) = (Mat::new(&shares, real, real), Mat::new(&scores, real, real));
+            let (shares, pulls) = (scores(&shares, real), scores(&pulls, real));
             let mut write = |part: usize, a: Mat<'_>, b: Mat<'_>| {
                 let to = &mut qkv_grad[part * width + head * depth..];
                 gemm(level, a, b, MatMut::strided(to, real, depth, 3 * width), Start::Zero);
             };
-            write(0, scores, k);
-            write(1, scores.t(), q);
+            write(0, pulls, k);
+            write(1, pulls.t(), q);
             write(2, shares.t(), given);
         }
     }

@@ -346,3 +346,7 @@ fn pack_transposed(
         to[p * width + taken..(p + 1) * width].fill(0.0);
     }
 }
+
+#[cfg(test)]
+#[path = "gemm_tests.rs"]
+mod tests;

@@ -2,7 +2,8 @@
 //! operations only, so that every instruction set gives the same bits.
 #![allow(clippy::inline_always, clippy::excessive_precision)]
 
-/// `e^x` to 1e-7 relative, for `x` up to 88; below -87 the smallest normal numbers.
+/// `e^x` to 1e-7 relative, for `x` from -80 to 88 and like the nearer of them beyond. `e^-80` is small enough to vanish in a
+/// sum, and large enough for its products to stay normal numbers, which processors are fast with.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
@@ -11,18 +12,18 @@ pub(super) fn exp(x: f32) -> f32 {
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer on every machine.
     const ROUND: f32 = 12_582_912.0;
-    let x = x.clamp(-87.0, 88.0);
+    let x = x.clamp(-80.0, 88.0);
     let n = x.mul_add(LOG2_E, ROUND) - ROUND;
     let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, x)); // |r| <= ln(2) / 2
     let p = r.mul_add(1.381_461_5e-3, 8.368_71e-3);
     let p = p.mul_add(r, 4.166_839e-2).mul_add(r, 0.166_665_21).mul_add(r, 0.499_999_94);
     let p = (p * r).mul_add(r, r) + 1.0;
-    // 2^n, by its exponent bits; n is in [-126, 127].
+    // 2^n, by its exponent bits; n is in [-115, 127].
     let scale = f32::from_bits(((n + ROUND).to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127)) << 23);
     p * scale
 }
 
-/// Density and upper tail of the standard normal at `|x|`: `(phi(x), 1 - Phi(|x|))`, to 3e-8.
+/// Density and upper tail of the standard normal at `|x|`: `(phi(x), 1 - Phi(|x|))`, to 2e-7.
 #[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
     const INV_ROOT_TAU: f32 = 0.398_942_28;
@@ -39,14 +40,14 @@ fn normal(x: f32) -> (f32, f32) {
     (INV_ROOT_TAU * e, 0.5 * p * t * e)
 }
 
-/// `x * Phi(x)`.
+/// `x * Phi(x)`, to 1e-6.
 #[inline(always)]
 pub(super) fn gelu(x: f32) -> f32 {
     let (_, tail) = normal(x);
     x * if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// `x * Phi(x)` and its slope `Phi(x) + x * phi(x)`.
+/// `x * Phi(x)` and its slope `Phi(x) + x * phi(x)`, to 1e-6.
 #[inline(always)]
 pub(super) fn gelu_slope(x: f32) -> (f32, f32) {
     let (density, tail) = normal(x);
@@ -61,7 +62,7 @@ pub(super) fn erf(x: f32) -> f32 {
     (1.0 - 2.0 * tail).copysign(x)
 }
 
-/// The hyperbolic tangent, to 3e-7 relative.
+/// The hyperbolic tangent, to 4e-7 relative.
 #[inline(always)]
 pub(super) fn tanh(x: f32) -> f32 {
     // Beyond this tanh is 1 to the last bit.
@@ -76,7 +77,7 @@ pub(super) fn tanh(x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{erf, exp, gelu, gelu_slope, tanh};
+    use super::{erf, exp, gelu, gelu_slope, normal, tanh};
 
     /// erf in f64: its Taylor series near 0, its continued fraction far out.
     fn erf64(x: f64) -> f64 {
@@ -104,9 +105,15 @@ mod tests {
         for x in points() {
             let wide = f64::from(x);
             assert!((f64::from(erf(x)) - erf64(wide)).abs() < 1e-6, "erf({x})");
-            assert!((f64::from(tanh(x)) - wide.tanh()).abs() < 3e-7, "tanh({x})");
+            assert!((f64::from(tanh(x)) - wide.tanh()).abs() <= 4e-7 * wide.tanh().abs(), "tanh({x})");
             let cdf = 0.5 * (1.0 + erf64(wide / 2_f64.sqrt()));
             let density = (-0.5 * wide * wide).exp() / std::f64::consts::TAU.sqrt();
+            let (got_density, tail) = normal(x);
+            assert!((f64::from(got_density) - density).abs() < 2e-7, "phi({x})");
+            assert!(
+                (f64::from(tail) - 0.5 * (1.0 - erf64(wide.abs() / 2_f64.sqrt()))).abs() < 2e-7,
+                "tail({x})"
+            );
             assert!((f64::from(gelu(x)) - wide * cdf).abs() < 1e-6, "gelu({x})");
             assert!((f64::from(gelu_slope(x).1) - (cdf + wide * density)).abs() < 1e-6, "gelu'({x})");
             assert_eq!(gelu_slope(x).0, gelu(x));
@@ -114,17 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn exp_is_right_to_two_units_in_the_last_place_and_survives_any_input() {
-        for x in (-870_000..=880_000).map(|i| i as f32 * 1e-4) {
-            let exact = f64::from(x).exp();
-            assert!(
-                (f64::from(exp(x)) / exact - 1.0).abs() < 2.5e-7,
-                "exp({x}) {}",
-                f64::from(exp(x)) / exact
-            );
+    fn exp_is_right_to_a_ten_millionth_and_survives_any_input() {
+        for x in (-800_000..=880_000).map(|i| i as f32 * 1e-4) {
+            let ratio = f64::from(exp(x)) / f64::from(x).exp();
+            assert!((ratio - 1.0).abs() < 1e-7, "exp({x}) {ratio}");
         }
-        assert!(exp(f32::NEG_INFINITY) < 1e-37 && exp(f32::INFINITY).is_finite());
+        assert!(exp(f32::NEG_INFINITY) < 1e-34 && exp(f32::INFINITY).is_finite());
         assert!(tanh(f32::INFINITY) <= 1.0 && tanh(-50.0) >= -1.0);
-        assert!(gelu(50.0) == 50.0 && gelu(-50.0).abs() < 1e-37);
+        assert!(gelu(50.0) == 50.0 && gelu(-50.0).abs() < 1e-34);
     }
 }

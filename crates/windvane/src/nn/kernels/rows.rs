@@ -1,28 +1,36 @@
 //! Loops over elements and rows, compiled once for each instruction set.
 //!
-//! Sums along a row run in 16 lanes whatever the machine's registers hold, and the lanes are folded in a fixed order: the
+//! Sums along a row run in 32 lanes whatever the machine's registers hold, and the lanes are folded in a fixed order: the
 //! same bits everywhere.
 #![allow(unsafe_code, clippy::inline_always)]
 
 use super::math;
-use super::simd::per_level;
+use super::simd::{Level, per_level};
 use crate::nn::Act;
 use crate::nn::ops::adam::AdamStep;
 
-/// Lanes of a sum.
-pub(super) const LANES: usize = 16;
+/// Lanes of a sum: two of the widest registers, so that one addition does not wait for the last.
+pub(super) const LANES: usize = 32;
 /// Variance floor of layer normalisation, as in `PyTorch`.
 pub(crate) const LAYER_NORM_EPSILON: f32 = 1e-5;
 
-/// Adds up the lanes, halves upon halves.
+/// Joins the lanes, halves upon halves.
 #[inline(always)]
-pub(super) fn fold(mut lanes: [f32; LANES]) -> f32 {
-    for half in [8, 4, 2, 1] {
+pub(super) fn fold<const N: usize>(mut lanes: [f32; N], join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut half = N / 2;
+    while half > 0 {
         for i in 0..half {
-            lanes[i] += lanes[i + half];
+            lanes[i] = join(lanes[i], lanes[i + half]);
         }
+        half /= 2;
     }
     lanes[0]
+}
+
+/// The sum of the lanes.
+#[inline(always)]
+pub(super) fn sum<const N: usize>(lanes: [f32; N]) -> f32 {
+    fold(lanes, |a, b| a + b)
 }
 
 /// `sum f(x, y)` in lanes.
@@ -38,7 +46,7 @@ fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
     for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
         *lane = f(x, y, *lane);
     }
-    fold(lanes)
+    sum(lanes)
 }
 
 #[inline(always)]
@@ -87,11 +95,11 @@ per_level! {
         y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
     }
 
-    /// The sum of squares, each run of 4096 elements in single precision and the runs in double.
-    pub(crate) fn square_sum(x: &[f32]) -> f64 {
+    /// The sum of products, each run of 4096 elements in single precision and the runs in double.
+    pub(crate) fn sum_of_products(x: &[f32], y: &[f32]) -> f64 {
         let mut sum = 0.0;
-        for run in x.chunks(4096) {
-            sum += f64::from(dot_product(run, run));
+        for (x, y) in x.chunks(4096).zip(y.chunks(4096)) {
+            sum += f64::from(dot_product(x, y));
         }
         sum
     }
@@ -139,6 +147,20 @@ per_level! {
         }
     }
 
+    /// Copies, for each row, the one of `heads` heads of `d` elements that has the largest product with the row of `z`.
+    pub(crate) fn greedy(f: &[f32], z: &[f32], heads: usize, d: usize, out: &mut [f32]) {
+        for ((f, z), out) in f.chunks_exact(heads * d).zip(z.chunks_exact(d)).zip(out.chunks_exact_mut(d)) {
+            let (mut best, mut top) = (0, f32::NEG_INFINITY);
+            for (head, f) in f.chunks_exact(d).enumerate() {
+                let along = dot_product(f, z);
+                if along > top {
+                    (best, top) = (head, along);
+                }
+            }
+            out.copy_from_slice(&f[best * d..(best + 1) * d]);
+        }
+    }
+
     /// Adam on one run of elements.
     pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: AdamStep) {
         let (new1, new2) = (1.0 - step.beta1, 1.0 - step.beta2);
@@ -173,4 +195,9 @@ per_level! {
             grad.iter_mut().zip(y).for_each(|(g, &y)| *g = y.mul_add(-along, *g) * scale);
         }
     }
+}
+
+/// The sum of squares, as in [`sum_of_products`].
+pub(crate) fn square_sum(level: Level, x: &[f32]) -> f64 {
+    sum_of_products(level, x, x)
 }

@@ -38,8 +38,13 @@ impl Level {
 
     /// The instruction sets this machine has, best first.
     pub(crate) fn supported() -> Vec<Self> {
-        let sets = [Set::Avx512, Set::Avx2, Set::Baseline];
-        sets.into_iter().filter(|set| set.is_here()).map(Self).collect()
+        Set::ALL.into_iter().filter(|set| set.is_here()).map(Self).collect()
+    }
+
+    /// Its name, as `WINDVANE_SIMD` spells it.
+    #[cfg(test)]
+    pub(crate) fn name(self) -> &'static str {
+        self.0.name()
     }
 
     pub(super) fn set(self) -> Set {
@@ -58,8 +63,7 @@ impl Level {
     }
 
     fn named(name: &str) -> Result<Self, NnError> {
-        let known = [("avx512", Set::Avx512), ("avx2", Set::Avx2), ("baseline", Set::Baseline)];
-        let Some((_, set)) = known.into_iter().find(|(known, _)| *known == name) else {
+        let Some(set) = Set::ALL.into_iter().find(|set| set.name() == name) else {
             return Err(NnError::Setting(format!("{VARIABLE}={name}: expected avx512, avx2 or baseline")));
         };
         if set.is_here() {
@@ -71,6 +75,17 @@ impl Level {
 }
 
 impl Set {
+    /// Best first.
+    const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Baseline];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Baseline => "baseline",
+        }
+    }
+
     #[cfg(target_arch = "x86_64")]
     fn is_here(self) -> bool {
         match self {

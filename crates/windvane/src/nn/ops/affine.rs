@@ -13,6 +13,10 @@ use burn_flex::FlexTensor;
 #[derive(Debug)]
 pub(super) struct Linear(pub(super) Act);
 
+/// `onto + x w + b`, inputs `[x, w, b, onto]`.
+#[derive(Debug)]
+pub(super) struct LinearOnto;
+
 /// `act(x1 w1 + x2 w2 + b)`, inputs `[x1, w1, x2, w2, b]`.
 #[derive(Debug)]
 pub(super) struct CatLinear(pub(super) Act);
@@ -46,6 +50,28 @@ impl Fused<3> for Linear {
     }
 }
 
+impl Fused<4> for LinearOnto {
+    type Kept = [Option<FlexTensor>; 2];
+
+    fn forward(&self, inputs: [FlexTensor; 4], wanted: [bool; 4]) -> (FlexTensor, Option<Self::Kept>) {
+        let [x, w, b, onto] = inputs.map(rows);
+        let shape = dims(&onto);
+        let mut y = Buffer::new(shape[0] * shape[1]);
+        product(&x, &w, &mut y, Start::Bias(values(&b)));
+        let (block, onto) = (BLOCK * shape[1], values(&onto));
+        par::chunks(&mut y, block, |i, y| {
+            kernel::add(Level::current(), y, &onto[i * block..i * block + y.len()])
+        });
+        (tensor(y, shape), Some([wanted[1].then_some(x), wanted[0].then_some(w)]))
+    }
+
+    fn backward(self, [x, w]: Self::Kept, grad: FlexTensor, wanted: [bool; 4]) -> [Option<FlexTensor>; 4] {
+        let (grad, sums) = activate_backward(Act::None, grad, None, wanted[2]);
+        let (x_grad, w_grad) = (w.map(|w| left_grad(&grad, &w)), x.map(|x| right_grad(&x, &grad)));
+        [x_grad, w_grad, sums, wanted[3].then_some(grad)]
+    }
+}
+
 impl Fused<5> for CatLinear {
     type Kept = Kept<4>;
 
@@ -74,7 +100,8 @@ impl Fused<5> for CatLinear {
 }
 
 impl Fused<5> for GroupedLinear {
-    type Kept = (Kept<4>, usize);
+    /// Also the number of groups, and of items in each.
+    type Kept = (Kept<4>, [usize; 2]);
 
     fn forward(&self, inputs: [FlexTensor; 5], wanted: [bool; 5]) -> (FlexTensor, Option<Self::Kept>) {
         let [x, wx, group, wc, b] = inputs.map(rows);
@@ -97,14 +124,13 @@ impl Fused<5> for GroupedLinear {
             }
         };
         let keep = |other: usize, x: FlexTensor| wanted[other].then_some(x);
-        (y, Some((([keep(1, x), keep(0, wx), keep(3, group), keep(2, wc)], slope), items)))
+        (y, Some((([keep(1, x), keep(0, wx), keep(3, group), keep(2, wc)], slope), [groups, items])))
     }
 
     fn backward(self, kept: Self::Kept, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
-        let (([x, wx, group, wc], slope), items) = kept;
+        let (([x, wx, group, wc], slope), [groups, items]) = kept;
         let (grad, _) = activate_backward(self.0, grad, slope.as_ref(), false);
         let width = dims(&grad)[1];
-        let groups = dims(&grad)[0] / items.max(1);
         let mut common = Buffer::zeros(groups * width); // each group's sum over its items
         let all = values(&grad);
         par::chunks(&mut common, width, |g, sum| {

@@ -1,5 +1,7 @@
 //! Every operation written in plain tensor calls: what runs on devices without kernels of our own, what Burn's autodiff
 //! differentiates there, and what the fast kernels are tested against.
+//!
+//! Burn's `reshape` reads a size of 0 as "as before", so a batch without rows takes a way of its own where there is one.
 
 use super::{Act, Items};
 use burn::tensor::{Int, Tensor, TensorData, activation};
@@ -39,6 +41,9 @@ pub(super) fn grouped_linear(
         Items::PerGroup => groups,
     };
     let own = x.matmul(wx); // [items or groups * items, out]
+    if own.dims()[0] == 0 {
+        return own;
+    }
     let count = own.dims()[0] / rows.max(1);
     let common = (group.matmul(wc) + b).reshape([groups, 1, out]);
     let sum = own.reshape([rows, count, out]) + common; // [groups, items, out]
@@ -60,9 +65,23 @@ pub(super) fn select_heads(
 ) -> Tensor<2> {
     let ([rows, _], [_, out]) = (x.dims(), w.dims());
     let width = out / heads;
+    if rows == 0 {
+        return x.matmul(w).narrow(1, 0, width) + b.narrow(1, 0, width);
+    }
     let all = (x.matmul(w) + b).reshape([rows, heads, width]);
     let index = choice.reshape([rows, 1, 1]).expand([rows, 1, width]);
     all.gather(1, index).reshape([rows, width])
+}
+
+pub(super) fn greedy_heads(f: Tensor<2>, z: Tensor<2>) -> Tensor<2> {
+    let ([rows, all], [_, width]) = (f.dims(), z.dims());
+    if rows == 0 {
+        return z;
+    }
+    let f = f.reshape([rows, all / width, width]);
+    let along = (f.clone() * z.reshape([rows, 1, width])).sum_dim(2); // [rows, heads, 1]
+    let best = along.argmax(1).expand([rows, 1, width]);
+    f.gather(1, best).reshape([rows, width])
 }
 
 pub(super) fn sphere(x: Tensor<2>, radius: f64) -> Tensor<2> {
@@ -72,8 +91,11 @@ pub(super) fn sphere(x: Tensor<2>, radius: f64) -> Tensor<2> {
 
 pub(super) fn set_attention(qkv: Tensor<2>, heads: usize, lengths: &[usize]) -> Tensor<2> {
     let ([rows, triple], sets) = (qkv.dims(), lengths.len());
-    let (tokens, width) = (rows / sets.max(1), triple / 3);
-    let depth = width / heads;
+    let (width, depth) = (triple / 3, triple / 3 / heads);
+    if rows == 0 {
+        return qkv.narrow(1, 0, width);
+    }
+    let tokens = rows / sets;
     let part = |i: usize| {
         let part = qkv.clone().slice([0..rows, i * width..(i + 1) * width]);
         part.reshape([sets, tokens, heads, depth]).swap_dims(1, 2) // [sets, heads, tokens, depth]
@@ -87,7 +109,10 @@ pub(super) fn set_attention(qkv: Tensor<2>, heads: usize, lengths: &[usize]) -> 
 
 pub(super) fn set_mean(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
     let ([rows, width], sets) = (x.dims(), lengths.len());
-    let tokens = rows / sets.max(1);
+    if rows == 0 {
+        return if sets == 0 { x } else { x.sum_dim(0).repeat_dim(0, sets) };
+    }
+    let tokens = rows / sets;
     let share: Vec<f32> = lengths.iter().map(|&n| 1.0 / n.max(1) as f32).collect();
     let share = Tensor::<3>::from_data(TensorData::new(share, [sets, 1, 1]), (&x.device(), x.dtype()));
     let seen = padding(lengths, tokens, &x).reshape([sets, tokens, 1]).neg() + 1.0;
@@ -104,7 +129,7 @@ fn padding(lengths: &[usize], tokens: usize, like: &Tensor<2>) -> Tensor<2> {
 }
 
 pub(super) fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f64) -> Tensor<1> {
-    let n = f.dims()[0] as f64;
+    let n = f.dims()[0].max(1) as f64;
     let diagonal = (f.clone() * b.clone()).sum() / n;
     let gap = f.clone().matmul(b.clone().transpose()) - target.clone() * discount; // [n, n]
     let own = (f * b).sum_dim(1) - diagonal_of(target) * discount; // [n, 1]
@@ -124,11 +149,11 @@ pub(super) fn finite_pair_loss(
     let m = f.matmul(b.transpose()); // [n, states]
     let reached = m.clone().gather(1, next.reshape([n, 1])).sum();
     let gap = m - target * discount;
-    ((gap.powi_scalar(2) * rho).sum() * 0.5 - reached) / n as f64
+    ((gap.powi_scalar(2) * rho).sum() * 0.5 - reached) / n.max(1) as f64
 }
 
 pub(super) fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
-    let n = b.dims()[0] as f64;
+    let n = b.dims()[0].max(1) as f64;
     let gram = b.clone().matmul(b.clone().transpose()); // [n, n]
     let own = b.powi_scalar(2).sum_dim(1); // [n, 1]
     let off = gram.powi_scalar(2).sum() - own.clone().powi_scalar(2).sum();

@@ -105,6 +105,16 @@ pub(super) fn number(x: &FlexTensor) -> f32 {
     values(x)[0]
 }
 
+/// `scale * x`.
+pub(super) fn scaled(x: FlexTensor, scale: f32) -> FlexTensor {
+    if scale == 1.0 {
+        return x;
+    }
+    let mut x = own(x);
+    x.storage_mut::<f32>().iter_mut().for_each(|x| *x *= scale);
+    x
+}
+
 /// The same tensor with its rows one after the other.
 pub(super) fn rows(x: FlexTensor) -> FlexTensor {
     if x.as_slice::<f32>().is_some() { x } else { x.to_contiguous() }

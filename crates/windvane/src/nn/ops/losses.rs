@@ -1,8 +1,9 @@
 //! The losses: value and gradient of the pair matrix in one pass.
 
 use super::affine::{left_grad, product};
-use super::fused::{Fused, dims, number, rows, scalar, tensor, values};
+use super::fused::{Fused, dims, number, rows, scalar, scaled, tensor, values};
 use crate::nn::kernels::gemm::{Mat, MatMut, Start, gemm};
+use crate::nn::kernels::loss::Weights;
 use crate::nn::kernels::par::{self, BLOCK};
 use crate::nn::kernels::pool::Buffer;
 use crate::nn::kernels::simd::Level;
@@ -46,9 +47,9 @@ impl Fused<3> for PairLoss {
             MatMut::new(&mut m, n, columns),
             Start::Zero,
         );
-        let one = 1.0 / n.max(1) as f32;
+        let Weights { pair, one } = Weights::of_batch(n);
         let weights: Vec<f32> = match &self.pairs {
-            Pairs::Batch => vec![1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0); columns],
+            Pairs::Batch => vec![pair; columns],
             Pairs::States(_, rho) => rho.iter().map(|rho| rho * one).collect(),
         };
         // Each row's loss, summed in double precision and in order below.
@@ -79,13 +80,13 @@ impl Fused<3> for PairLoss {
         let f_grad = wanted[0].then(|| {
             let mut out = Buffer::new(n * d);
             product(&m, &b, &mut out, Start::Zero);
-            scaled(out, scale, [n, d])
+            scaled(tensor(out, [n, d]), scale)
         });
         let b_grad = wanted[1].then(|| {
             let mut out = Buffer::new(columns * d);
             let (m, f) = (Mat::new(values(&m), n, columns).t(), Mat::new(values(&f), n, d));
             gemm(Level::current(), m, f, MatMut::new(&mut out, columns, d), Start::Zero);
-            scaled(out, scale, [columns, d])
+            scaled(tensor(out, [columns, d]), scale)
         });
         [f_grad, b_grad, None]
     }
@@ -99,9 +100,9 @@ impl Fused<1> for OrthoLoss {
         // The sum over all pairs of rows of (b_i . b_j)^2 is the squared norm of b^T b, which is d x d instead of n x n.
         let [b] = inputs.map(rows);
         let ([n, d], level) = (dims(&b), Level::current());
-        let (pair, one) = match &self.0 {
-            None => (1.0 / (n as f32 * (n as f32 - 1.0)).max(1.0), 1.0 / n.max(1) as f32),
-            Some(_) => (1.0, 1.0),
+        let Weights { pair, one } = match &self.0 {
+            None => Weights::of_batch(n),
+            Some(_) => Weights { pair: 1.0, one: 1.0 },
         };
         let mut weighted = Buffer::new(n * d); // rows of b times their weight
         weighted.copy_from_slice(values(&b));
@@ -121,18 +122,8 @@ impl Fused<1> for OrthoLoss {
     }
 
     fn backward(self, kept: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let shape = dims(&kept);
-        let mut out = Buffer::new(shape[0] * shape[1]);
-        out.copy_from_slice(values(&kept));
-        [Some(scaled(out, number(&grad), shape))]
+        [Some(scaled(kept, number(&grad)))]
     }
-}
-
-fn scaled(mut x: Buffer, scale: f32, shape: [usize; 2]) -> FlexTensor {
-    if scale != 1.0 {
-        x.iter_mut().for_each(|x| *x *= scale);
-    }
-    tensor(x, shape)
 }
 
 /// `a b^T`, inputs `[a, b]`.

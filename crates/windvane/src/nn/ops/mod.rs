@@ -3,6 +3,7 @@
 pub(crate) mod adam;
 mod affine;
 mod composed;
+mod fb_loss;
 mod fused;
 mod heads;
 mod losses;
@@ -46,6 +47,15 @@ pub fn linear(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, act: Act) -> Tensor<2>
         fused::run(affine::Linear(act), [x, w.clone(), b.clone()])
     } else {
         composed::linear(x, w.clone(), b.clone(), act)
+    }
+}
+
+/// `onto + x w + b`: a linear map on top of the stream it came from. Shapes: as for [`linear`], `onto [rows, out]`.
+pub fn linear_onto(x: Tensor<2>, w: &Tensor<2>, b: &Tensor<2>, onto: Tensor<2>) -> Tensor<2> {
+    if fused::applies(&x) {
+        fused::run(affine::LinearOnto, [x, w.clone(), b.clone(), onto])
+    } else {
+        onto + composed::linear(x, w.clone(), b.clone(), Act::None)
     }
 }
 
@@ -116,6 +126,14 @@ pub fn select_heads(
     }
 }
 
+/// The head that points most along `z`: of `f`, read as heads of `z`'s width side by side, the one with the largest
+/// `head . z`, row by row; the first of equals. A constant: gradients do not pass. Shapes: `f [rows, heads * d]`,
+/// `z [rows, d]` -> `[rows, d]`.
+pub fn greedy_heads(f: Tensor<2>, z: Tensor<2>) -> Tensor<2> {
+    let (f, z) = (f.without_autodiff(), z.without_autodiff());
+    if fused::applies(&f) { fused::run(heads::GreedyHeads, [f, z]) } else { composed::greedy_heads(f, z) }
+}
+
 /// `a b^T`. Shapes: `a [n, d]`, `b [m, d]` -> `[n, m]`.
 pub fn products(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
     if fused::applies(&a) { fused::run(losses::Products, [a, b]) } else { a.matmul(b.transpose()) }
@@ -164,7 +182,29 @@ pub fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f32) -
     }
 }
 
-/// The same loss with the expectation over the second state taken exactly over all states, weighted by `rho`:
+/// The whole loss of a step with an ensemble of two and a target that is a product, `target_f target_b^T`: [`pair_loss`] of
+/// both nets, and `ortho` times [`ortho_loss`]. Much cheaper than these, because no batch x batch matrix is formed; the
+/// price is that the value (not the gradient) is a difference of large sums, right to about 1e-6 of them.
+///
+/// Shapes: all `[n, d]`; `target_f` and `target_b` are constants -> `[1]`.
+pub fn fb_loss(
+    f: [Tensor<2>; 2],
+    b: Tensor<2>,
+    target_f: Tensor<2>,
+    target_b: Tensor<2>,
+    discount: f32,
+    ortho: f32,
+) -> Tensor<1> {
+    let [f0, f1] = f;
+    if fused::applies(&b) {
+        return fused::run(fb_loss::FbLoss { discount, ortho }, [f0, f1, b, target_f, target_b]);
+    }
+    let target = products(target_f, target_b);
+    let [f0, f1] = [f0, f1].map(|f| pair_loss(f, b.clone(), target.clone(), discount));
+    f0 + f1 + ortho_loss(b) * ortho
+}
+
+/// [`pair_loss`] with the expectation over the second state taken exactly over all states, weighted by `rho`:
 /// `mean_i(0.5 * sum_j rho_j (M_ij - discount * target_ij)^2 - M_i,next(i))`.
 ///
 /// Shapes: `f [n, d]`, `b [states, d]`, `target [n, states]` and `rho [1, states]` (constants), `next [n]` -> `[1]`.
@@ -195,7 +235,7 @@ pub fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
     if fused::applies(&b) { fused::run(losses::OrthoLoss(None), [b]) } else { composed::ortho_loss(b) }
 }
 
-/// The same with exact expectations: `0.5 * sum_jk rho_j rho_k (b_j . b_k)^2 - sum_j rho_j |b_j|^2`. Shapes:
+/// [`ortho_loss`] with exact expectations: `0.5 * sum_jk rho_j rho_k (b_j . b_k)^2 - sum_j rho_j |b_j|^2`. Shapes:
 /// `b [states, d]`, `rho [1, states]` (a constant) -> `[1]`.
 pub fn finite_ortho_loss(b: Tensor<2>, rho: Tensor<2>) -> Tensor<1> {
     if fused::applies(&b) {
@@ -225,3 +265,5 @@ fn all_lengths(x: &Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Vec<usi
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod training_tests;

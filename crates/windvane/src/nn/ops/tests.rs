@@ -1,10 +1,7 @@
 //! Every fused operation against the composed one in double precision: values, gradients, and central differences.
 
-use super::fused::COMPOSED;
 use super::{Act, Items};
-use crate::nn::{
-    Adam, AdamConfig, Follow, Input, Mlp, MlpConfig, Params, SetConfig, SetTransformer, ops, to_vec,
-};
+use crate::nn::{ops, to_vec};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use proptest::prelude::*;
 use windvane_world::rng;
@@ -62,11 +59,14 @@ fn check(seed: u64, shapes: &[In], op: impl Fn(&[Tensor<2>]) -> Tensor<2>) -> Re
     close("output", &wide(out.clone()), &wide(expected.clone()), 1e-5)?;
     let plain = op(&tensors(&values, shapes, DType::F32, false));
     prop_assert_eq!(wide(plain), wide(out.clone()), "a tracked pass and a plain one differ");
-    let (mut grads, mut expected) = (mixed(out).backward(), mixed(expected).backward());
+    let mut grads = mixed(out).backward();
+    // Without rows the composed form may not even touch an input.
+    let mut expected = expected.is_tracked().then(|| mixed(expected).backward());
     for (i, (fused, exact)) in fused.iter().zip(&exact).enumerate().filter(|(i, _)| !shapes[*i].1) {
         let grad = wide(fused.grad_remove(&mut grads).expect("a gradient"));
-        let exact = wide(exact.grad_remove(&mut expected).expect("a gradient"));
-        close(&format!("gradient {i}"), &grad, &exact, 2e-5)?;
+        let exact = expected.as_mut().and_then(|expected| exact.grad_remove(expected));
+        let exact = exact.map_or_else(|| vec![0.0; grad.len()], wide);
+        close(&format!("gradient {i}"), &grad, &exact, 4e-5)?;
         central(i, &values, shapes, &grad, &op)?;
     }
     Ok(())
@@ -101,6 +101,11 @@ fn size() -> impl Strategy<Value = usize> {
     prop_oneof![Just(1_usize), 2_usize..20, 20_usize..150]
 }
 
+/// A number of rows, which may be none.
+fn rows() -> impl Strategy<Value = usize> {
+    prop_oneof![1 => Just(0_usize), 4 => size()]
+}
+
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![Just(Act::None), Just(Act::Relu), Just(Act::Gelu), Just(Act::Tanh)]
 }
@@ -113,19 +118,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn linear_agrees_with_its_composition(seed: u64, [n, i, o] in [size(), size(), size()], act in act()) {
+    fn linear_agrees_with_its_composition(seed: u64, n in rows(), [i, o] in [size(), size()], act in act()) {
         check(seed, &[var(n, i), var(i, o), var(1, o)], |x| ops::linear(x[0].clone(), &x[1], &x[2], act))?;
     }
 
     #[test]
-    fn cat_linear_agrees_with_its_composition(seed: u64, [n, i, j, o] in [size(), size(), size(), size()], act in act()) {
+    fn linear_onto_agrees_with_its_composition(seed: u64, n in rows(), [i, o] in [size(), size()]) {
+        let shapes = [var(n, i), var(i, o), var(1, o), var(n, o)];
+        check(seed, &shapes, |x| ops::linear_onto(x[0].clone(), &x[1], &x[2], x[3].clone()))?;
+    }
+
+    #[test]
+    fn cat_linear_agrees_with_its_composition(
+        seed: u64, n in rows(), [i, j, o] in [size(), size(), size()], act in act()
+    ) {
         let shapes = [var(n, i), var(i, o), var(n, j), var(j, o), var(1, o)];
         check(seed, &shapes, |x| ops::cat_linear(x[0].clone(), &x[1], x[2].clone(), &x[3], &x[4], act))?;
     }
 
     #[test]
     fn grouped_linear_agrees_with_its_composition(
-        seed: u64, [n, i, j, o] in [size(), size(), size(), size()], groups in 1_usize..9, shared: bool, act in act()
+        seed: u64, n in rows(), [i, j, o] in [size(), size(), size()], groups in 1_usize..9, shared: bool, act in act()
     ) {
         let (items, rows) = if shared { (Items::Shared, n) } else { (Items::PerGroup, groups * n) };
         let shapes = [var(rows, i), var(i, o), var(groups, j), var(j, o), var(1, o)];
@@ -133,13 +146,13 @@ proptest! {
     }
 
     #[test]
-    fn layer_norm_agrees_with_its_composition(seed: u64, n in size(), width in 2_usize..150, act in act()) {
+    fn layer_norm_agrees_with_its_composition(seed: u64, n in rows(), width in size(), act in act()) {
         check(seed, &[var(n, width), var(1, width), var(1, width)], |x| ops::layer_norm(x[0].clone(), &x[1], &x[2], act))?;
     }
 
     #[test]
     fn select_heads_agrees_with_its_composition(
-        seed: u64, [n, i] in [size(), size()], width in 1_usize..40, heads in 1_usize..6
+        seed: u64, n in rows(), i in size(), width in 1_usize..40, heads in 1_usize..6
     ) {
         let choice: Vec<i64> = (0..n).map(|row| ((row * 5 + seed as usize % 7) % heads) as i64).collect();
         let shapes = [var(n, i), var(i, heads * width), var(1, heads * width)];
@@ -150,18 +163,18 @@ proptest! {
     }
 
     #[test]
-    fn products_agree_with_their_composition(seed: u64, [n, m, d] in [size(), size(), size()]) {
+    fn products_agree_with_their_composition(seed: u64, [n, m] in [rows(), rows()], d in size()) {
         check(seed, &[var(n, d), var(m, d)], |x| ops::products(x[0].clone(), x[1].clone()))?;
     }
 
     #[test]
-    fn sphere_agrees_with_its_composition(seed: u64, n in size(), d in 2_usize..150, radius in 0.5_f32..12.0) {
+    fn sphere_agrees_with_its_composition(seed: u64, n in rows(), d in 2_usize..150, radius in 0.5_f32..12.0) {
         check(seed, &[var(n, d)], |x| ops::sphere(x[0].clone(), radius))?;
     }
 
     #[test]
     fn set_attention_agrees_with_its_composition(
-        seed: u64, lengths in prop::collection::vec(0_usize..30, 1..6), heads in 1_usize..5, depth in 1_usize..20
+        seed: u64, lengths in prop::collection::vec(0_usize..30, 0..6), heads in 1_usize..5, depth in 1_usize..20
     ) {
         let (sets, tokens) = (lengths.len(), 30);
         check(seed, &[var(sets * tokens, 3 * heads * depth)], |x| {
@@ -172,21 +185,43 @@ proptest! {
 
     #[test]
     fn set_mean_agrees_with_its_composition(
-        seed: u64, lengths in prop::collection::vec(0_usize..30, 1..6), width in size()
+        seed: u64, lengths in prop::collection::vec(0_usize..30, 0..6), width in size()
     ) {
-        check(seed, &[var(lengths.len() * 30, width)], |x| ops::set_mean(x[0].clone(), lengths.len(), Some(&lengths)))?;
+        let sets = lengths.len();
+        check(seed, &[var(sets * 30, width)], |x| ops::set_mean(x[0].clone(), sets, Some(&lengths)))?;
+        check(seed, &[var(0, width)], |x| ops::set_mean(x[0].clone(), sets, None))?;
     }
 
     #[test]
-    fn pair_loss_agrees_with_its_composition(seed: u64, [n, d] in [size(), size()], discount in 0.5_f32..1.0) {
+    fn pair_loss_agrees_with_its_composition(seed: u64, n in rows(), d in size(), discount in 0.5_f32..1.0) {
         check(seed, &[var(n, d), var(n, d), In([n, n], true)], |x| {
             ops::pair_loss(x[0].clone(), x[1].clone(), x[2].clone(), discount).reshape([1, 1])
         })?;
     }
 
     #[test]
+    fn fb_loss_agrees_with_its_composition(seed: u64, n in rows(), d in size(), discount in 0.5_f32..1.0) {
+        let shapes = [var(n, d), var(n, d), var(n, d), In([n, d], true), In([n, d], true)];
+        check(seed, &shapes, |x| {
+            let f = [x[0].clone(), x[1].clone()];
+            ops::fb_loss(f, x[2].clone(), x[3].clone(), x[4].clone(), discount, 0.7).reshape([1, 1])
+        })?;
+    }
+
+    #[test]
+    fn greedy_heads_agree_with_their_composition(seed: u64, n in rows(), d in size(), heads in 1_usize..7) {
+        let shapes = [In([n, heads * d], true), In([n, d], true)];
+        let values = draw(seed, &shapes);
+        let [fused, exact] = [DType::F32, DType::F64].map(|dtype| {
+            let x = tensors(&values, &shapes, dtype, false);
+            wide(ops::greedy_heads(x[0].clone(), x[1].clone()))
+        });
+        prop_assert_eq!(fused, exact);
+    }
+
+    #[test]
     fn finite_pair_loss_agrees_with_its_composition(
-        seed: u64, [n, d, states] in [size(), size(), size()], discount in 0.5_f32..1.0
+        seed: u64, n in rows(), [d, states] in [size(), size()], discount in 0.5_f32..1.0
     ) {
         let next: Vec<i64> = (0..n).map(|i| ((i * 13 + 1) % states) as i64).collect();
         let shapes = [var(n, d), var(states, d), In([n, states], true), In([1, states], true)];
@@ -198,12 +233,36 @@ proptest! {
     }
 
     #[test]
-    fn ortho_losses_agree_with_their_compositions(seed: u64, [n, d] in [size(), size()]) {
+    fn ortho_losses_agree_with_their_compositions(seed: u64, n in rows(), d in size()) {
         check(seed, &[var(n, d)], |x| ops::ortho_loss(x[0].clone()).reshape([1, 1]))?;
         check(seed, &[var(n, d), In([1, n], true)], |x| {
             ops::finite_ortho_loss(x[0].clone(), x[1].clone().abs()).reshape([1, 1])
         })?;
     }
+}
+
+/// Near its end, training works on small gaps between large products.
+#[test]
+fn the_gradient_of_fb_loss_holds_where_gaps_are_a_hundredth_of_the_products() {
+    let shapes = [var(200, 30), var(200, 30), var(200, 30), In([200, 30], true), In([200, 30], true)];
+    let mut values = draw(3, &shapes);
+    let wiggle = draw(4, &shapes);
+    let single = |x: f64| f64::from(x as f32);
+    for i in 0..200 * 30 {
+        values[1][i] = single(values[0][i] + 0.005 * wiggle[1][i]);
+        values[3][i] = single(values[0][i] + 0.005 * wiggle[3][i]);
+        values[4][i] = values[2][i];
+    }
+    let grads = [DType::F32, DType::F64].map(|dtype| {
+        let x = tensors(&values, &shapes, dtype, true);
+        let loss =
+            ops::fb_loss([x[0].clone(), x[1].clone()], x[2].clone(), x[3].clone(), x[4].clone(), 1.0, 0.0);
+        let mut grads = loss.backward();
+        wide(x[0].grad_remove(&mut grads).unwrap())
+    });
+    let apart = grads[0].iter().zip(&grads[1]).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    let size = grads[1].iter().map(|g| g * g).sum::<f64>().sqrt();
+    assert!(apart < 1e-4 * size, "{apart} of {size}");
 }
 
 #[test]
@@ -228,58 +287,4 @@ fn no_rows_give_no_rows_and_no_gradient() {
     let mut grads = y.sum().backward();
     assert_eq!(to_vec(w.grad_remove(&mut grads).unwrap()), [0.0; 15]);
     assert_eq!(x.grad_remove(&mut grads).unwrap().dims(), [0, 3]);
-}
-
-/// A small model with every kind of layer, trained for some steps: the losses, and the weights at the end.
-fn train(steps: usize) -> (Vec<f32>, Vec<f32>) {
-    let device = Device::flex();
-    let mut params = Params::new(&device, 11);
-    let set = SetConfig { input: 5, width: 12, heads: 3, blocks: 1, hidden: 24 };
-    let set = SetTransformer::new(&mut params, "set", &set).unwrap();
-    let forward = Mlp::new(&mut params, "f", &MlpConfig::paper(&[5, 12], &[33, 20], 17)).unwrap();
-    let backward = Mlp::new(&mut params, "b", &MlpConfig::paper(&[5], &[20, 20], 17)).unwrap();
-    let config = AdamConfig { rate: 1e-3, clip: Some(5.0), decay: 0.01, ..AdamConfig::default() };
-    let mut adam = Adam::new(config, &params);
-    let mut target = params.clone();
-    let mut rng = rng::stream(5, "train", &[]);
-    let mut losses = Vec::new();
-    for _ in 0..steps {
-        let data: Vec<f32> = (0..70 * 5).map(|_| rng.random_range(-1.0..1.0)).collect();
-        let x = Tensor::<2>::from_data(TensorData::new(data, [70, 5]), &device);
-        let features = |weights: &crate::nn::Weights| {
-            let h = set.forward(weights, x.clone(), 7, Some(&[10, 9, 8, 7, 3, 1, 0])); // [7, 12]
-            let grouped = Input::Grouped { x: x.clone(), items: Items::PerGroup, group: h };
-            let b = ops::sphere(backward.forward(weights, Input::One(x.clone())), 17_f32.sqrt());
-            (forward.forward(weights, grouped), b)
-        };
-        let (f, b) = features(&target.weights());
-        let m = ops::products(f, b);
-        let weights = params.track();
-        let (f, b) = features(&weights);
-        let loss = ops::pair_loss(f, b.clone(), m, 0.9) + ops::ortho_loss(b);
-        losses.push(loss.clone().into_scalar::<f32>());
-        let gradients = loss.backward();
-        drop(loss);
-        adam.step(&mut params, weights, gradients, 1.0, Some(Follow { target: &mut target, tau: 0.05 }));
-    }
-    (losses, params.iter().flat_map(|(_, id)| to_vec(params.get(id).clone())).collect())
-}
-
-#[test]
-fn sixty_steps_equal_the_composed_model() {
-    let (losses, weights) = train(60);
-    COMPOSED.set(true);
-    let (expected, composed) = train(60);
-    COMPOSED.set(false);
-    assert!(losses[59] < losses[0] - 1.0, "it learns: {} -> {}", losses[0], losses[59]);
-    for (step, (got, expected)) in losses.iter().zip(&expected).enumerate() {
-        assert!(
-            (got - expected).abs() < 1e-5 * expected.abs().max(1.0),
-            "step {step}: {got}, composed {expected}"
-        );
-    }
-    let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
-    let apart = norm(&mut weights.iter().zip(&composed).map(|(a, b)| a - b));
-    let size = norm(&mut composed.iter().copied());
-    assert!(apart < 1e-4 * size, "weights {apart} apart at size {size}");
 }
