@@ -70,7 +70,7 @@ impl Default for BeliefConfig {
             kl: 1e-5,
             sample: true,
             memory: true,
-            forget: 0.5,
+            forget: 0.25,
             steps: 2000,
             batch: 64,
             rate: 3e-3,
