@@ -73,7 +73,7 @@ impl Quickstart {
         let shared = run_of(*methods::find("bfb")?);
         let world = shared.world()?;
         let mut site = Site { world: &*world, device, watch: &mut Bars, interrupt };
-        let survey = Arc::new(Survey::of(&shared.data(&mut site)?)?);
+        let survey = Arc::new(Survey::of(&shared.data(&mut site)?, &shared.plan.boxes)?);
         let belief = stages::belief(&shared, &survey, &mut site)?;
         let belief = Arc::new(belief.context(interrupt::STOPPED)?);
         let mut agents = Vec::new();

@@ -5,6 +5,7 @@ use crate::error::LearnError;
 use crate::eval::EvalConfig;
 use crate::finite::belief::BeliefConfig;
 use crate::finite::fb::FbConfig;
+use crate::finite::view::BoxConfig;
 use crate::neural::config::NeuralPlan;
 use serde::{Deserialize, Serialize};
 use windvane_world::Start;
@@ -22,6 +23,8 @@ pub struct Plan {
     pub world: WorldPlan,
     /// What is collected in them.
     pub data: DataPlan,
+    /// `core = "listed"`: how a continuous world is made finite.
+    pub boxes: BoxConfig,
     /// `core = "listed"`: the belief encoder and its training.
     pub belief: BeliefConfig,
     /// `core = "listed"`: the forward-backward core and its training.
@@ -125,6 +128,7 @@ impl Plan {
             core: Core::Listed,
             world: WorldPlan { train: 30, test: 20 },
             data: DataPlan { episodes: 250, start: Start::Random, policy: Policy::Uniform },
+            boxes: BoxConfig::default(),
             belief: BeliefConfig::default(),
             agent: AgentPlan::default(),
             neural: NeuralPlan::default(),

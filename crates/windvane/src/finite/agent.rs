@@ -59,7 +59,7 @@ impl FiniteAgent {
         } else {
             let mut obs = vec![0.0; self.survey.spec().obs_dim()];
             for (s, (b, rho)) in self.b.chunks_exact(dim).zip(self.survey.rho()).enumerate() {
-                self.survey.write_state(s, &mut obs);
+                self.survey.write_obs(s, &mut obs);
                 let stake = rho * reward.of(&obs);
                 z.iter_mut().zip(b).for_each(|(z, b)| *z += stake * b);
             }

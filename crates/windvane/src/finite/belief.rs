@@ -21,6 +21,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windvane_world::rng::stream;
 
@@ -92,6 +93,8 @@ pub struct FiniteBelief {
     own_bias: ParamId,
     /// How much direct evidence counts: entered, refused.
     recall: ParamId,
+    /// What each kind of step has for itself: this action, by this much, wherever it is taken.
+    kind_bias: ParamId,
     tables: Tables,
     memory: Option<Memory>,
 }
@@ -107,6 +110,9 @@ struct Tables {
     features: usize,
     /// `[vocabulary]`: the state each token enters.
     enters: Tensor<1, Int>,
+    /// `[vocabulary]`: the kind of step each token is.
+    kinds: Tensor<1, Int>,
+    kind_count: usize,
     /// `[1, vocabulary]`: 1 where that is another state than the one left.
     leaves: Tensor<2>,
     /// `[1, vocabulary]`: 0 for outcomes, [`NO_OUTCOME`] for places without one.
@@ -149,6 +155,7 @@ impl Tables {
             let real = token % survey.width() < survey.outcomes(token / survey.width()).max(1);
             if real { 0.0 } else { NO_OUTCOME }
         });
+        let (kinds, kind_count) = kinds(survey);
         let row = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [1, vocabulary]), device);
         Self {
             states,
@@ -159,8 +166,30 @@ impl Tables {
             leaves: row(leaves.collect()),
             mask: row(mask.collect()),
             enters: Tensor::from_data(TensorData::new(enters, [vocabulary]), device),
+            kinds: Tensor::from_data(TensorData::new(kinds, [vocabulary]), device),
+            kind_count,
         }
     }
+}
+
+/// The kind of each token: which action, and by how much it moves. Kinds are the same everywhere.
+fn kinds(survey: &Survey) -> (Vec<i64>, usize) {
+    let dim = survey.spec().obs_dim();
+    let place = |state: usize| {
+        let mut place = vec![0.0; dim];
+        survey.write_state(state, &mut place);
+        place
+    };
+    let mut known: BTreeMap<(usize, Vec<i32>), i64> = BTreeMap::new();
+    let kind = |(token, &to): (usize, &u32)| {
+        let pair = token / survey.width();
+        let from = place(pair / survey.actions());
+        let step = place(to as usize).iter().zip(&from).map(|(to, from)| (to - from) as i32).collect();
+        let next = known.len() as i64;
+        *known.entry((pair % survey.actions(), step)).or_insert(next)
+    };
+    let kinds = survey.successors().iter().enumerate().map(kind).collect();
+    (kinds, known.len())
 }
 
 impl FiniteBelief {
@@ -182,6 +211,7 @@ impl FiniteBelief {
             own_read: params.add("own/read", [tables.states, width], Init::Constant(0.0))?,
             own_bias: params.add("own/bias", [1, tables.states], Init::Constant(0.0))?,
             recall: params.add("recall", [2, 1], Init::Constant(3.0))?,
+            kind_bias: params.add("kind/bias", [1, tables.kind_count], Init::Constant(0.0))?,
             params,
             tables,
             memory: config.memory.then(|| Memory::of(survey)),
@@ -197,7 +227,7 @@ impl FiniteBelief {
     pub fn infer(&self, evidence: &[f32]) -> Beliefs {
         let weights = self.params.weights();
         let (mean, log_std) = self.encode(&weights, evidence, &[]); // [count, states] each
-        let dynamics = self.decode(mean.clone()).exp(); // [count * pairs, outcomes]
+        let dynamics = self.decode(&weights, mean.clone()).exp(); // [count * pairs, outcomes]
         Beliefs { mean: to_vec(mean), log_std: to_vec(log_std), dynamics: to_vec(dynamics) }
     }
 
@@ -247,13 +277,15 @@ impl FiniteBelief {
         (shared + own + weights[self.own_bias].clone() + direct + recalled, log_std)
     }
 
-    /// g(s, a, h): the log-probability of each outcome, `[sets * pairs, outcomes]`. Staying weighs nothing, entering
-    /// another state weighs what h says of it, wherever one comes from: a bias of each outcome's own would learn by heart.
-    fn decode(&self, h: Tensor<2>) -> Tensor<2> {
-        let Tables { pairs, outcomes, enters, leaves, mask, .. } = &self.tables;
+    /// g(s, a, h): the log-probability of each outcome, `[sets * pairs, outcomes]`. Entering another state weighs what h
+    /// says of it, wherever one comes from, and every outcome what its kind of step does: a bias of each outcome's own would
+    /// learn by heart.
+    fn decode(&self, weights: &Weights, h: Tensor<2>) -> Tensor<2> {
+        let Tables { pairs, outcomes, enters, leaves, mask, kinds, .. } = &self.tables;
         let sets = h.dims()[0];
         let entering = h.select(1, enters.clone()) * leaves.clone(); // [sets, vocabulary]
-        let logits = entering + mask.clone();
+        let kind = weights[self.kind_bias].clone().select(1, kinds.clone()); // [1, vocabulary]
+        let logits = entering + kind + mask.clone();
         log_softmax(logits.reshape([sets * pairs, *outcomes]), 1)
     }
 
@@ -316,7 +348,7 @@ impl Learner for BeliefTrainer {
             true => mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states]),
             false => mean.clone(),
         };
-        let log_p = belief.decode(h); // [batch * pairs, outcomes]
+        let log_p = belief.decode(&weights, h); // [batch * pairs, outcomes]
         let truth = belief.constant(truth, [config.batch * belief.tables.pairs, belief.tables.outcomes]);
         let surprise = -(log_p * truth).sum() / f64::from(known.max(1.0)); // [1]
         let variance = (log_std.clone() * 2.0).exp();

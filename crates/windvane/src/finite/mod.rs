@@ -13,6 +13,7 @@ pub mod stages;
 pub mod survey;
 pub mod sweeps;
 mod target;
+pub mod view;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use crate::eval::{BeliefMode, EvalConfig};
 use crate::train::Metrics;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, Actions, Cmdp};
+use windvane_world::{ActionBuf, Actions, Cmdp, Reward};
 
 /// A team that plays with one agent.
 #[derive(Debug)]
@@ -22,6 +22,17 @@ pub struct FiniteTeam<'a> {
     evidence: Vec<f32>,
     tasks: Vec<f32>,
     values: Vec<f32>,
+    under_way: Vec<UnderWay>,
+}
+
+/// An action that is being held.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    /// The state it was begun in, as the view lists it, and the choice; nothing if another has to be made.
+    begun: Option<(usize, usize)>,
+    action: ActionBuf,
+    /// Steps it is still to be held.
+    left: usize,
 }
 
 impl<'a> FiniteTeam<'a> {
@@ -40,7 +51,24 @@ impl<'a> FiniteTeam<'a> {
             evidence,
             tasks: Vec::new(),
             values: Vec::new(),
+            under_way: Vec::new(),
         }
+    }
+
+    /// The best action at `obs` for a game, held from now on.
+    fn choose(&self, game: &Game, number: usize, obs: &[f32]) -> UnderWay {
+        let survey = self.agent.survey();
+        let state = survey.nearest(obs);
+        if let Reward::Goal { goal, .. } = &game.task.reward
+            && survey.nearest(goal) == state
+            && let Some(action) = survey.view().straight(obs, goal)
+        {
+            return UnderWay { begun: None, action, left: 1 };
+        }
+        let q = &self.values[number * survey.pairs() + state * survey.actions()..][..survey.actions()];
+        let best = (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
+        let begun = survey.view().state_of(obs).map(|state| (state, best));
+        UnderWay { begun, action: survey.view().action(best), left: survey.view().hold() }
     }
 
     /// Refreshes what each action is worth to the games `which`.
@@ -60,18 +88,13 @@ impl<'a> FiniteTeam<'a> {
 
 /// What a trajectory says of each state.
 pub(crate) fn evidence_of(agent: &FiniteAgent, context: &Trajectory) -> Vec<f32> {
-    let mut evidence = vec![0.0; agent.survey().states() * 2];
-    for (obs, action, next) in context.transitions() {
-        note(agent, &mut evidence, obs, action, next);
-    }
+    let survey = agent.survey();
+    let mut evidence = vec![0.0; survey.states() * 2];
+    survey
+        .tokens_of(context)
+        .into_iter()
+        .for_each(|token| survey.add_evidence(token as usize, &mut evidence));
     evidence
-}
-
-/// Adds one transition to a game's evidence; one that no training episode ever saw says nothing.
-fn note(agent: &FiniteAgent, evidence: &mut [f32], obs: &[f32], action: Action<'_>, next: &[f32]) {
-    if let Some(token) = agent.survey().token_of(obs, action, next) {
-        agent.survey().add_evidence(token as usize, evidence);
-    }
 }
 
 impl Agent for FiniteAgent {
@@ -102,6 +125,8 @@ impl Team for FiniteTeam<'_> {
     fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
         self.tasks = games.iter().flat_map(|game| self.agent.task(&game.task.reward)).collect();
         self.values = vec![0.0; games.len() * self.agent.survey().pairs()];
+        let nothing = UnderWay { begun: None, action: self.agent.survey().view().action(0), left: 0 };
+        self.under_way = vec![nothing; games.len()];
         self.think(&(0..games.len()).collect::<Vec<_>>());
         Ok(())
     }
@@ -110,36 +135,42 @@ impl Team for FiniteTeam<'_> {
         &mut self,
         running: &[usize],
         obs: &[f32],
-        _: &mut [Game],
+        games: &mut [Game],
         actions: &mut Actions,
     ) -> Result<(), LearnError> {
-        let survey = self.agent.survey();
-        for (&game, obs) in running.iter().zip(obs.chunks_exact(survey.spec().obs_dim())) {
-            let pair = survey.nearest(obs) * survey.actions();
-            let q = &self.values[game * survey.pairs() + pair..][..survey.actions()];
-            let best = (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
-            actions.push(Action::Discrete(best as u32));
+        let dim = self.agent.survey().spec().obs_dim();
+        for (&number, obs) in running.iter().zip(obs.chunks_exact(dim)) {
+            if self.under_way[number].left == 0 {
+                self.under_way[number] = self.choose(&games[number], number, obs);
+            }
+            self.under_way[number].left -= 1;
+            actions.push(self.under_way[number].action.as_action());
         }
         Ok(())
     }
 
-    fn observe(
-        &mut self,
-        running: &[usize],
-        obs: &[f32],
-        actions: &Actions,
-        next: &[f32],
-    ) -> Result<(), LearnError> {
-        if !self.online {
-            return Ok(());
+    fn observe(&mut self, running: &[usize], _: &[f32], _: &Actions, next: &[f32]) -> Result<(), LearnError> {
+        let survey = self.agent.survey();
+        let states = survey.states();
+        let mut news = Vec::new();
+        for (&number, next) in running.iter().zip(next.chunks_exact(survey.spec().obs_dim())) {
+            let way = &mut self.under_way[number];
+            let Some((begun, action)) = way.begun else { continue };
+            let Some(here) = survey.view().state_of(next) else { continue };
+            if here == begun && way.left > 0 {
+                continue;
+            }
+            way.left = 0;
+            let token = survey.view().led(begun, action, here).and_then(|led| survey.token_of(led));
+            let evidence = &mut self.evidence[number * states * 2..(number + 1) * states * 2];
+            if let Some(token) = token.filter(|_| self.online) {
+                survey.add_evidence(token as usize, evidence);
+                news.push(number);
+            }
         }
-        let (dim, states) = (self.agent.survey().spec().obs_dim(), self.agent.survey().states());
-        for (row, &game) in running.iter().enumerate() {
-            let span = row * dim..(row + 1) * dim;
-            let evidence = &mut self.evidence[game * states * 2..(game + 1) * states * 2];
-            note(self.agent, evidence, &obs[span.clone()], actions.get(row), &next[span]);
+        if !news.is_empty() {
+            self.think(&news);
         }
-        self.think(running);
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn trained(
     data: &Episodes,
     site: &mut Site<'_>,
 ) -> Result<Option<Box<dyn Agent>>, LearnError> {
-    let survey = Arc::new(Survey::of(data)?);
+    let survey = Arc::new(Survey::of(data, &run.plan.boxes)?);
     let belief = if run.method.believes() {
         let Some(belief) = self::belief(run, &survey, site)? else { return Ok(None) };
         Some(Arc::new(belief))
@@ -38,7 +38,7 @@ pub fn belief(
     survey: &Arc<Survey>,
     site: &mut Site<'_>,
 ) -> Result<Option<FiniteBelief>, LearnError> {
-    let Plan { world, data, belief: config, .. } = &run.plan;
+    let Plan { world, data, boxes, belief: config, .. } = &run.plan;
     let mut trainer = BeliefTrainer::new(survey.clone(), *config, run.seed, site.device)?;
     let stage = Stage {
         title: "belief",
@@ -46,7 +46,7 @@ pub fn belief(
         path: &run.belief,
         steps: config.steps,
         looks: 0,
-        settings: (world, data, config),
+        settings: (world, data, boxes, config),
     };
     let finished = run.train(&mut trainer, &stage, |_| None, site)?;
     Ok(finished.then(|| trainer.belief().clone()))
@@ -64,14 +64,14 @@ pub fn agent(
     let draw = task_draw(run, survey)?;
     let mut trainer = FbTrainer::new(survey.clone(), situations, draw, config, run.seed, site.device)?;
     // How scores are taken does not make it another agent.
-    let Plan { world, data, belief: beliefs, agent, .. } = &run.plan;
+    let Plan { world, data, boxes, belief: beliefs, agent, .. } = &run.plan;
     let stage = Stage {
         title: run.method.title,
         name: run.method.name,
         path: &run.agent,
         steps: config.steps,
         looks: 5,
-        settings: (world, data, beliefs, agent),
+        settings: (world, data, boxes, beliefs, agent),
     };
     let make =
         |trainer: &FbTrainer| FiniteAgent::new(survey.clone(), belief.cloned(), trainer.model().clone());

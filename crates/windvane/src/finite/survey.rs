@@ -5,11 +5,13 @@
 //! may open a way that was shut in all known ones. Where actions move by many different steps, outcomes are those seen in
 //! the very state. A *token* is one outcome, and stands for "this action, here, led there".
 
+use super::view::{BoxConfig, Move, View};
 use crate::error::LearnError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use windvane_world::episodes::{ActionSlice, Episodes};
-use windvane_world::{Action, ActionSpace, EnvSpec};
+use windvane_world::episodes::Episodes;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{ActionSpace, EnvSpec};
 
 /// Marks a state of the listing that no episode visited.
 const NEVER: u32 = u32::MAX;
@@ -19,8 +21,8 @@ const FEW_STEPS: usize = 5;
 /// A finite world as its data shows it.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    spec: EnvSpec,
-    /// From the environment's number of a state to ours, which counts visited states only.
+    view: View,
+    /// From the view's number of a state to ours, which counts visited states only.
     index: Vec<u32>,
     /// And back.
     listed: Vec<u32>,
@@ -49,22 +51,27 @@ pub struct Group {
 }
 
 impl Survey {
-    /// Reads a whole data set once. An error if its states cannot be listed or its actions are continuous.
-    pub fn of(data: &Episodes) -> Result<Self, LearnError> {
-        let spec = data.spec().clone();
-        let (Some(listed), ActionSpace::Discrete { names }) = (spec.states(), &spec.action) else {
-            let problem = "its states cannot be listed, or its actions are continuous".to_owned();
-            return Err(LearnError::Run { path: data.path().to_owned(), problem });
+    /// Reads a whole data set once. An error if its states cannot be listed, in `boxes` or without.
+    pub fn of(data: &Episodes, boxes: &BoxConfig) -> Result<Self, LearnError> {
+        let view = View::new(data.spec(), boxes)?;
+        let spec = view.spec().clone();
+        let listed = spec.states().unwrap_or(0);
+        let actions = match &spec.action {
+            ActionSpace::Discrete { names } => names.len(),
+            ActionSpace::Continuous { .. } => 0, // no view has them
         };
-        let actions = names.len();
-        let walks = (0..data.episodes()).map(|e| walk(data, &spec, e)).collect::<Result<Vec<_>, _>>()?;
+        let walks: Vec<Vec<Move>> =
+            (0..data.episodes()).map(|e| walk(data, &view, e)).collect::<Result<_, _>>()?;
 
         let mut visits = vec![0_u64; listed];
         let mut seen = vec![BTreeSet::new(); listed * actions];
-        for (states, moves) in &walks {
-            states.iter().for_each(|&s| visits[s as usize] += 1);
-            for (step, &a) in moves.iter().enumerate() {
-                seen[states[step] as usize * actions + a as usize].insert(states[step + 1]);
+        for moves in &walks {
+            let mut here = None;
+            for &Move { from, action, to } in moves {
+                visits[from] += u64::from(here != Some(from));
+                visits[to] += 1;
+                here = Some(to);
+                seen[from * actions + action].insert(to as u32);
             }
         }
         let visited: Vec<u32> = (0..listed as u32).filter(|&s| visits[s as usize] > 0).collect();
@@ -89,7 +96,7 @@ impl Survey {
             }
         }
         let mut survey = Self {
-            spec,
+            view,
             index,
             listed: visited,
             actions,
@@ -101,12 +108,10 @@ impl Survey {
             episodes: Vec::new(),
             groups: vec![Group::default(); data.groups()],
         };
-        for (e, (states, moves)) in walks.iter().enumerate() {
+        for (e, moves) in walks.iter().enumerate() {
             let start = survey.tokens.len();
-            for (step, &a) in moves.iter().enumerate() {
-                let [s, next] = [states[step], states[step + 1]].map(|s| survey.index[s as usize]);
-                survey.tokens.extend(survey.token(s as usize, a as usize, next as usize));
-            }
+            let tokens: Vec<u32> = moves.iter().filter_map(|&led| survey.token_of(led)).collect();
+            survey.tokens.extend(tokens);
             survey.episodes.push(start..survey.tokens.len());
             survey.groups[data.group(e)].episodes.push(e);
         }
@@ -129,37 +134,57 @@ impl Survey {
         row.iter().position(|&s| s as usize == next).map(|k| (pair * self.width + k) as u32)
     }
 
-    /// The token of a transition as observed.
-    pub fn token_of(&self, obs: &[f32], action: Action<'_>, next: &[f32]) -> Option<u32> {
-        let Action::Discrete(a) = action else { return None };
-        self.token(self.state(obs)?, a as usize, self.state(next)?)
+    /// The token of a move; nothing if its states were never visited or no step of the action leads there.
+    pub fn token_of(&self, led: Move) -> Option<u32> {
+        let [from, to] = [self.visited(led.from)?, self.visited(led.to)?];
+        self.token(from, led.action, to)
+    }
+
+    /// The tokens of a walk.
+    pub fn tokens_of(&self, walk: &Trajectory) -> Vec<u32> {
+        let moves = self.view.moves(walk.observations(), |step| walk.actions().get(step), walk.len());
+        moves.into_iter().filter_map(|led| self.token_of(led)).collect()
+    }
+
+    /// Our number of a state of the view.
+    fn visited(&self, state: usize) -> Option<usize> {
+        Some(self.index[state]).filter(|&index| index != NEVER).map(|index| index as usize)
     }
 
     /// The number of the state seen as `obs`; nothing if no episode visited it.
     pub fn state(&self, obs: &[f32]) -> Option<usize> {
-        let index = self.index[self.spec.state_of(obs)?];
-        (index != NEVER).then_some(index as usize)
+        self.visited(self.view.state_of(obs)?)
     }
 
     /// The visited state nearest to `obs`, for the rare step onto a cell that the data never entered.
     pub fn nearest(&self, obs: &[f32]) -> usize {
-        let mut place = vec![0.0; self.spec.obs_dim()];
+        let mut place = vec![0.0; self.spec().obs_dim()];
         let mut distance = |s: usize| {
-            self.write_state(s, &mut place);
+            self.view.write_obs(self.listed[s] as usize, &mut place);
             place.iter().zip(obs).map(|(a, b)| (a - b).abs()).sum::<f32>()
         };
         let near = |s: &usize, t: &usize| distance(*s).total_cmp(&distance(*t));
         self.state(obs).or_else(|| (0..self.states()).min_by(near)).unwrap_or(0)
     }
 
-    /// Writes the observation of a visited state.
-    pub fn write_state(&self, state: usize, obs: &mut [f32]) {
-        self.spec.write_state(self.listed[state] as usize, obs);
+    /// Writes the place of a visited state among the others: its coordinates in [`Survey::spec`].
+    pub fn write_state(&self, state: usize, place: &mut [f32]) {
+        self.view.write_place(self.listed[state] as usize, place);
     }
 
-    /// The visible side of the environment.
+    /// Writes what the world shows in a visited state.
+    pub fn write_obs(&self, state: usize, obs: &mut [f32]) {
+        self.view.write_obs(self.listed[state] as usize, obs);
+    }
+
+    /// How the world is seen as a finite one.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The visible side of the environment, as a finite one.
     pub fn spec(&self) -> &EnvSpec {
-        &self.spec
+        self.view.spec()
     }
 
     /// Number of visited states.
@@ -213,7 +238,7 @@ impl Survey {
     }
 
     /// Writes what a set of tokens (`bag [vocabulary]`, marked by 1) says of each state, `[states * 2]`: 1 if it was entered
-    /// (or left), and 1 if it was refused, that is, could have been entered by a move that led elsewhere.
+    /// (or left), and 1 if it was refused, that is, was the only other state that a move could have led to.
     pub fn write_evidence(&self, bag: &[f32], evidence: &mut [f32]) {
         evidence.fill(0.0);
         for token in (0..bag.len()).filter(|&token| bag[token] > 0.0) {
@@ -229,7 +254,9 @@ impl Survey {
         let entered = self.successors[token] as usize;
         evidence[from * 2] = 1.0;
         evidence[entered * 2] = 1.0;
-        for &other in outcomes.iter().filter(|&&s| s as usize != from && s as usize != entered) {
+        // Of several ways not taken, nobody knows which was shut.
+        let mut others = outcomes.iter().filter(|&&s| s as usize != from && s as usize != entered);
+        if let (Some(&other), None) = (others.next(), others.next()) {
             evidence[other as usize * 2 + 1] = 1.0;
         }
     }
@@ -296,17 +323,16 @@ fn spread_steps(spec: &EnvSpec, actions: usize, visited: &[u32], index: &[u32], 
     }
 }
 
-/// One episode as numbers of states (in the environment's listing) and actions.
-fn walk(data: &Episodes, spec: &EnvSpec, episode: usize) -> Result<(Vec<u32>, Vec<u32>), LearnError> {
-    let bad = |problem: String| LearnError::Run { path: data.path().to_owned(), problem };
-    let states = data.observations(episode).chunks_exact(spec.obs_dim()).enumerate();
-    let states = states.map(|(row, obs)| {
-        spec.state_of(obs).map(|s| s as u32).ok_or_else(|| {
-            bad(format!("observations: episode {episode}, row {row}: {obs:?} is none of the listed states"))
-        })
-    });
-    let ActionSlice::Discrete(moves) = data.actions(episode) else {
-        return Err(bad(format!("actions: episode {episode}: expected moves")));
-    };
-    Ok((states.collect::<Result<_, _>>()?, moves.to_vec()))
+/// One episode as moves between states of the view.
+fn walk(data: &Episodes, view: &View, episode: usize) -> Result<Vec<Move>, LearnError> {
+    let observations = data.observations(episode);
+    for (row, obs) in observations.chunks_exact(view.spec().obs_dim()).enumerate() {
+        if view.state_of(obs).is_none() {
+            let problem =
+                format!("observations: episode {episode}, row {row}: {obs:?} is none of the listed states");
+            return Err(LearnError::Run { path: data.path().to_owned(), problem });
+        }
+    }
+    let actions = data.actions(episode);
+    Ok(view.moves(observations, |step| actions.get(step), data.length(episode)))
 }

@@ -9,6 +9,7 @@ use super::play::evidence_of;
 use super::survey::Survey;
 use super::sweeps;
 use super::target::{Dynamics as Source, Group, Reward as Stakes};
+use super::view::BoxConfig;
 use crate::eval::{EvalConfig, explore};
 use crate::train::Learner as _;
 use burn::tensor::Device;
@@ -34,7 +35,7 @@ fn surveyed(env: &str, contexts: usize, episodes: usize) -> (Box<dyn Cmdp>, Arc<
     let folder = tempfile::tempdir().unwrap();
     let data =
         collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ()).unwrap();
-    let survey = Arc::new(Survey::of(&data).unwrap());
+    let survey = Arc::new(Survey::of(&data, &BoxConfig::default()).unwrap());
     (world, survey)
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::finite::belief::{BeliefConfig, BeliefTrainer};
 use crate::finite::survey::Survey;
+use crate::finite::view::BoxConfig;
 use observe::JsonLines;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,7 +30,7 @@ impl Bench {
         };
         let data = collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ())
             .unwrap();
-        Self { survey: Arc::new(Survey::of(&data).unwrap()), folder }
+        Self { survey: Arc::new(Survey::of(&data, &BoxConfig::default()).unwrap()), folder }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
