@@ -104,8 +104,8 @@ impl Adam {
         let grads: Vec<_> =
             self.slots.iter().map(|slot| weights[slot.id].grad_remove(&mut gradients)).collect();
         drop((weights, gradients));
-        let norm = global_norm(&grads);
-        let shrink = self.config.clip.map_or(1.0, |limit| if norm > limit { limit / norm } else { 1.0 });
+        let shrink = self.config.clip.map_or(1.0, |limit| (limit / global_norm(&grads)).min(1.0));
+        let mut squares = 0.0;
         self.steps += 1;
         let AdamConfig { beta1, beta2, epsilon, decay, .. } = self.config;
         let (correct1, correct2) = (1.0 - beta1.powi(self.steps), 1.0 - beta2.powi(self.steps));
@@ -126,14 +126,14 @@ impl Adam {
             let (mut value, mut mean, mut square) =
                 (params.take(slot.id), slot.mean.extract(), slot.square.extract());
             let mut target = follow.as_mut().map(|f| f.target.take(slot.id));
-            adam_update(&mut value, &mut mean, &mut square, target.as_mut(), grad, step);
+            squares += adam_update(&mut value, &mut mean, &mut square, target.as_mut(), grad, step);
             params.set(slot.id, value);
             (slot.mean, slot.square) = (mean, square);
             if let (Some(follow), Some(target)) = (&mut follow, target) {
                 follow.target.set(slot.id, target);
             }
         }
-        norm
+        squares.sqrt() as f32
     }
 
     /// Writes the moments and the step count below `prefix`.

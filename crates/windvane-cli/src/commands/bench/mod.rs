@@ -30,7 +30,7 @@ const SAME_LOSS: f64 = 1e-3;
 
 bench/README.md says how to install the peers.")]
 pub(crate) struct Bench {
-    /// Run the twins in PyTorch and JAX too, where Python (WINDVANE_PYTHON, else python3) has them
+    /// Run the twins in PyTorch and JAX too, where Python (`WINDVANE_PYTHON`, else python3) has them
     #[arg(long)]
     peers: bool,
     /// Only this size
@@ -142,7 +142,11 @@ impl Bench {
             }
         }
         report.finish();
-        if self.json { output::json(&report) } else { report.show() }
+        if self.json {
+            return output::json(&report);
+        }
+        report.show();
+        Ok(())
     }
 
     fn chosen_step(&self) -> StepName {
@@ -269,7 +273,7 @@ impl Report {
         }
     }
 
-    fn show(&self) -> anyhow::Result<()> {
+    fn show(&self) {
         let or_dash =
             |x: Option<f64>, digits: usize| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.digits$}"));
         let cells = |row: &Row| {
@@ -305,7 +309,6 @@ impl Report {
             "\nratio and memory: against torch-eager; product share: of {:.0} GFLOP/s, our matrix product on one thread",
             self.product_gflops
         ));
-        Ok(())
     }
 }
 

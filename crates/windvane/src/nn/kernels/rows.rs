@@ -54,6 +54,34 @@ pub(super) fn dot_product(x: &[f32], y: &[f32]) -> f32 {
     sum2(x, y, f32::mul_add)
 }
 
+/// One row's way back through layer normalisation as far as it goes element by element: multiplies the gradient by the gain,
+/// adds to the gradients of gain and shift, and returns the sums of `normal * grad` and of `grad`.
+#[inline(always)]
+fn norm_sums([x, gain]: [&[f32]; 2], [mean, scale]: [f32; 2], grads: [&mut [f32]; 3]) -> (f32, f32) {
+    let (mut along, mut common) = ([0.0; LANES], [0.0; LANES]);
+    let mut element = |i: usize, x: f32, gain: f32, [grad, gain_grad, shift_grad]: [&mut f32; 3]| {
+        let normal = (x - mean) * scale;
+        *gain_grad = normal.mul_add(*grad, *gain_grad);
+        *shift_grad += *grad;
+        *grad *= gain;
+        along[i] = normal.mul_add(*grad, along[i]);
+        common[i] += *grad;
+    };
+    let ([x, gain], [(grad, grad_rest), (gain_grad, gain_rest), (shift_grad, shift_rest)]) =
+        ([x, gain].map(<[f32]>::as_chunks::<LANES>), grads.map(<[f32]>::as_chunks_mut::<LANES>));
+    for ((((x, gain), grad), gain_grad), shift_grad) in
+        x.0.iter().zip(gain.0).zip(grad).zip(gain_grad).zip(shift_grad)
+    {
+        for i in 0..LANES {
+            element(i, x[i], gain[i], [&mut grad[i], &mut gain_grad[i], &mut shift_grad[i]]);
+        }
+    }
+    for i in 0..x.1.len() {
+        element(i, x.1[i], gain.1[i], [&mut grad_rest[i], &mut gain_rest[i], &mut shift_rest[i]]);
+    }
+    (sum(along), sum(common))
+}
+
 per_level! {
     /// `y = act(y)`.
     pub(crate) fn activate(act: Act, y: &mut [f32]) {
@@ -131,15 +159,8 @@ per_level! {
     ) {
         let n = gain.len();
         for ((x, grad), &[mean, scale]) in x.chunks_exact(n).zip(grad.chunks_exact_mut(n)).zip(stats) {
-            for (((&x, &g), gain_grad), shift_grad) in x.iter().zip(&*grad).zip(&mut *gain_grad).zip(&mut *shift_grad) {
-                *gain_grad = ((x - mean) * scale).mul_add(g, *gain_grad);
-                *shift_grad += g;
-            }
-            for (grad, &gain) in grad.iter_mut().zip(gain) {
-                *grad *= gain;
-            }
-            let along = sum2(x, grad, |x, g, sum| ((x - mean) * scale).mul_add(g, sum)) / n as f32;
-            let common = sum2(grad, grad, |g, _, sum| sum + g) / n as f32;
+            let (along, common) = norm_sums([x, gain], [mean, scale], [grad, gain_grad, shift_grad]);
+            let (along, common) = (along / n as f32, common / n as f32);
             for (grad, &x) in grad.iter_mut().zip(x) {
                 let normal = (x - mean) * scale;
                 *grad = (normal.mul_add(-along, *grad - common)) * scale;

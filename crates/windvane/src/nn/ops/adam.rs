@@ -8,7 +8,7 @@ use burn::backend::Flex;
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-/// Elements of a run: enough to be worth a task.
+/// Elements of a run: enough to be worth a task, few enough to stay in the cache from one pass to the next.
 const RUN: usize = 1 << 14;
 
 /// The numbers of one update.
@@ -32,7 +32,7 @@ pub(crate) struct AdamStep {
     pub(crate) tau: f32,
 }
 
-/// Updates value, moments and target, in place where nobody else holds them.
+/// Updates value, moments and target, in place where nobody else holds them. Returns the sum of squares of the gradient.
 pub(crate) fn adam_update(
     value: &mut Tensor<2>,
     mean: &mut Tensor<2>,
@@ -40,9 +40,11 @@ pub(crate) fn adam_update(
     target: Option<&mut Tensor<2>>,
     grad: Tensor<2>,
     step: AdamStep,
-) {
+) -> f64 {
     if !fused::applies(value) {
-        return composed(value, mean, square, target, grad, step);
+        let squares = sum_of_squares(&grad);
+        composed(value, mean, square, target, grad, step);
+        return squares;
     }
     let grad = fused::rows(fused::primitive(grad));
     let grad = fused::values(&grad);
@@ -50,13 +52,35 @@ pub(crate) fn adam_update(
     let [value, mean, square] = tensors.each_mut().map(|(x, _)| x.storage_mut::<f32>());
     let mut target = target.map(|x| (fused::own(fused::primitive(x.extract())), x));
     let follower = target.as_mut().map(|(x, _)| x.storage_mut::<f32>());
-    update(value, mean, square, grad, follower, step);
+    let squares = update(value, mean, square, grad, follower, step);
     for (x, place) in tensors.into_iter().chain(target) {
         *place = Tensor::from_primitive::<Flex>(x);
     }
+    squares
 }
 
-/// One pass over the elements, run by run.
+/// Elements that are updated together.
+struct Run<'a> {
+    value: &'a mut [f32],
+    mean: &'a mut [f32],
+    square: &'a mut [f32],
+    grad: &'a [f32],
+    target: Option<&'a mut [f32]>,
+}
+
+impl Run<'_> {
+    /// Returns the sum of squares of the gradient.
+    fn update(self, level: Level, step: AdamStep) -> f64 {
+        let squares = kernel::square_sum(level, self.grad);
+        kernel::adam(level, self.value, self.mean, self.square, self.grad, step);
+        if let Some(target) = self.target {
+            kernel::follow(level, target, self.value, step.tau);
+        }
+        squares
+    }
+}
+
+/// All elements, run by run; the sum of squares is folded in their order.
 fn update(
     value: &mut [f32],
     mean: &mut [f32],
@@ -64,27 +88,21 @@ fn update(
     grad: &[f32],
     target: Option<&mut [f32]>,
     step: AdamStep,
-) {
-    let level = Level::current();
-    #[allow(clippy::type_complexity)] // the shape that zipping four slices has
-    let work = |(((value, mean), square), grad): (((&mut [f32], &mut [f32]), &mut [f32]), &[f32]),
-                target: Option<&mut [f32]>| {
-        kernel::adam(level, value, mean, square, grad, step);
-        if let Some(target) = target {
-            kernel::follow(level, target, value, step.tau);
-        }
-    };
-    if par::worth_it(value.len()) {
-        let runs = value.par_chunks_mut(RUN).zip(mean.par_chunks_mut(RUN)).zip(square.par_chunks_mut(RUN));
-        let runs = runs.zip(grad.par_chunks(RUN));
-        match target {
-            Some(target) => {
-                runs.zip(target.par_chunks_mut(RUN)).for_each(|(run, target)| work(run, Some(target)));
-            }
-            None => runs.for_each(|run| work(run, None)),
-        }
+) -> f64 {
+    let (level, many) = (Level::current(), par::worth_it(value.len()));
+    let mut targets = target.map(|target| target.chunks_mut(RUN));
+    let runs =
+        value.chunks_mut(RUN).zip(mean.chunks_mut(RUN)).zip(square.chunks_mut(RUN)).zip(grad.chunks(RUN));
+    let runs = runs.map(|(((value, mean), square), grad)| {
+        let target = targets.as_mut().and_then(Iterator::next);
+        Run { value, mean, square, grad, target }
+    });
+    if many {
+        let runs: Vec<Run<'_>> = runs.collect();
+        let squares: Vec<f64> = runs.into_par_iter().map(|run| run.update(level, step)).collect();
+        squares.into_iter().sum()
     } else {
-        work((((value, mean), square), grad), target);
+        runs.map(|run| run.update(level, step)).sum()
     }
 }
 

@@ -60,7 +60,7 @@ impl Fused<4> for LinearOnto {
         product(&x, &w, &mut y, Start::Bias(values(&b)));
         let (block, onto) = (BLOCK * shape[1], values(&onto));
         par::chunks(&mut y, block, |i, y| {
-            kernel::add(Level::current(), y, &onto[i * block..i * block + y.len()])
+            kernel::add(Level::current(), y, &onto[i * block..i * block + y.len()]);
         });
         (tensor(y, shape), Some([wanted[1].then_some(x), wanted[0].then_some(w)]))
     }
