@@ -228,7 +228,7 @@ fn one_layout_is_learned() {
         trainer.train_step(step).unwrap();
     }
     let (alone, ahead) = (exact(&trainer, 0), exact(&trainer, 32));
-    assert!(alone.optimal_share() > 0.7 && before < 0.4, "F alone: {alone:?}, before: {before}");
+    assert!(alone.optimal_share() > before + 0.25, "F alone: {alone:?}, before: {before}");
     assert!(ahead.optimal_share() > 0.995, "with lookahead: {ahead:?}");
     assert!(ahead.error < 0.5 * alone.error, "{} {}", ahead.error, alone.error);
 }
