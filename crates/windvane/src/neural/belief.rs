@@ -1,18 +1,19 @@
 //! The belief encoder `f_dyn`: a transformer over a set of transitions gives h, from which a predictor g tells what an
 //! action does in a state.
 //!
-//! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. g is trained on
+//! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. Beside the transformer a
+//! perceptron sees the bag of what was met where: recall of single places, which attention learns slowly. g is trained on
 //! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
 
 use super::config::{BeliefConfig, NeuralPlan};
 use super::memory::{Memory, Rows, Sets};
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Adam, AdamConfig, Input, Linear, Mlp, MlpConfig, Params, SetConfig, SetTransformer, TensorFile,
-    Weights, to_vec,
+    Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer,
+    TensorFile, Weights, to_vec,
 };
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 use std::sync::Arc;
@@ -28,13 +29,17 @@ const CHUNK: usize = 64;
 pub struct NeuralBelief {
     dim: usize,
     token: usize,
+    features: usize,
     params: Params,
     encoder: SetTransformer,
-    /// Mean and log-spread of h.
+    /// Mean and log-spread of h: from what the transformer makes of the set, and from the bag of what was met where.
     read: Linear,
+    recall: Mlp,
     predictor: Predictor,
     /// The predictor that is told nothing: what there is to beat, and what FB acts on.
     blind: Predictor,
+    /// A code for each group, `[groups, dim]`.
+    codes: ParamId,
 }
 
 /// g(s, a, h): what is done here, times what h says about it.
@@ -91,10 +96,28 @@ impl NeuralBelief {
         };
         let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
         let read = Linear::new(&mut params, "read", &[config.width], 2 * config.dim)?;
+        let features = memory.features().width();
+        let bag = features * (1 + memory.token() - features);
+        let recall = MlpConfig::paper(&[bag], &[config.predictor], 2 * config.dim);
+        let recall = Mlp::new(&mut params, "recall", &recall)?;
         let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
         let predictor = Predictor::new(&mut params, "g", input, config, dims)?;
         let blind = Predictor::new(&mut params, "blind", input, config, dims)?;
-        Ok(Self { dim: config.dim, token: memory.token(), params, encoder, read, predictor, blind })
+        // Long random vectors are far apart from the first step on.
+        let groups = memory.data().groups();
+        let codes = params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?;
+        Ok(Self {
+            dim: config.dim,
+            token: memory.token(),
+            features,
+            params,
+            encoder,
+            read,
+            recall,
+            predictor,
+            blind,
+            codes,
+        })
     }
 
     /// Numbers in h.
@@ -107,7 +130,7 @@ impl NeuralBelief {
         let weights = self.params.weights();
         let mut means = Vec::with_capacity(sets.len() * self.dim);
         for chunk in sets.chunks(CHUNK) {
-            let (mean, _) = self.encode(&weights, &Sets::join(chunk, self.token));
+            let (mean, _) = self.encode(&weights, &Sets::join(chunk, self.token, self.features));
             means.extend(to_vec(mean));
         }
         means
@@ -123,6 +146,11 @@ impl NeuralBelief {
         }
     }
 
+    /// The code of each group, `[groups * dim]`.
+    pub fn codes(&self) -> Vec<f32> {
+        to_vec(self.params.get(self.codes).clone())
+    }
+
     /// A belief that says nothing.
     fn nothing(&self) -> Tensor<2> {
         Tensor::zeros([1, self.dim], self.params.device())
@@ -133,7 +161,9 @@ impl NeuralBelief {
         let count = sets.lengths.len();
         let tokens = self.constant(sets.tokens.clone(), [sets.tokens.len() / self.token, self.token]);
         let pooled = self.encoder.forward(weights, tokens, count, Some(&sets.lengths)); // [sets, width]
-        let read = self.read.forward(weights, Input::One(pooled), Act::None); // [sets, 2 * dim]
+        let bags = self.constant(sets.bags.clone(), [count, sets.bags.len() / count]);
+        let recall = self.recall.forward(weights, Input::One(bags)); // [sets, 2 * dim]
+        let read = self.read.forward(weights, Input::One(pooled), Act::None) + recall;
         let mean = read.clone().slice([0..count, 0..self.dim]);
         (mean, read.slice([0..count, self.dim..2 * self.dim]) + SHARP)
     }
@@ -180,8 +210,10 @@ impl Learner for BeliefTrainer {
         let mut rng = stream(self.seed, "belief-batch", &[step]);
         let mut contexts = Vec::with_capacity(batch);
         let mut rows = Rows::default();
+        let mut groups = Vec::with_capacity(batch);
         for _ in 0..batch {
             let group = self.memory.group(&mut rng);
+            groups.push(group as i64);
             let steps = rng.random_range(shortest..=longest);
             contexts.push(self.memory.context(&mut rng, group, steps));
             (0..queries).for_each(|_| self.memory.draw(&mut rng, group, &mut rows));
@@ -196,19 +228,36 @@ impl Learner for BeliefTrainer {
         let noise = self.belief.constant(noise, [batch, dim]);
 
         let weights = self.belief.params.track();
-        let (mean, log_std) = self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token()));
+        let (mean, log_std) =
+            self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token(), self.belief.features));
         let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
         let told = self.belief.predictor.forward(&weights, sa.clone(), h);
-        let blind = self.belief.blind.forward(&weights, sa, self.belief.nothing());
+        let blind = self.belief.blind.forward(&weights, sa.clone(), self.belief.nothing());
+        let groups =
+            Tensor::<1, Int>::from_data(TensorData::new(groups, [batch]), self.belief.params.device());
+        let code = weights[self.belief.codes].clone().select(0, groups); // [batch, dim]
+        let known = self.belief.predictor.forward(&weights, sa.clone(), code.clone());
+        let known_miss = (known - truth.clone()).powf_scalar(2.0).mean();
+        let apart = (mean.clone() - code.detach()).powf_scalar(2.0).mean();
         let miss = (told - truth.clone()).powf_scalar(2.0).mean();
         let blind_miss = (blind - truth).powf_scalar(2.0).mean();
         let variance = (log_std.clone() * 2.0).exp();
         let kl = (mean.powf_scalar(2.0) + variance - log_std * 2.0 - 1.0).sum() / (2.0 * batch as f64);
-        let loss = miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl;
-        let measured = [("loss", &loss), ("miss", &miss), ("blind miss", &blind_miss), ("kl", &kl)];
+        let mut loss = miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl;
+        if self.config.codes > 0.0 {
+            loss = loss + known_miss.clone() + apart.clone() * self.config.codes;
+        }
+        let measured = [
+            ("loss", &loss),
+            ("miss", &miss),
+            ("known miss", &known_miss),
+            ("blind miss", &blind_miss),
+            ("apart", &apart),
+            ("kl", &kl),
+        ];
         let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
         let gradients = loss.backward();
-        drop((loss, miss, blind_miss, kl));
+        drop((loss, miss, known_miss, blind_miss, apart, kl));
         let scale = warm_cosine(step, self.config.steps);
         let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
         metrics.push(("gradient", f64::from(norm)));

@@ -54,6 +54,10 @@ pub struct BeliefConfig {
     pub shortest: usize,
     /// Weight of the KL term toward a unit Gaussian; the paper names the prior but no weight, its code has none.
     pub kl: f64,
+    /// Weight of the distance between h and a code that each group of the data has of its own, from which g learns to
+    /// predict as well: the encoder is shown what there is to recognise. Only "same unknown dynamics" is used, no label.
+    /// Paper: 0, and then there are no codes.
+    pub codes: f64,
     /// Gradient steps.
     pub steps: u64,
     /// Contexts per step.
@@ -161,6 +165,7 @@ impl Default for NeuralPlan {
                 longest: 100,
                 shortest: 20,
                 kl: 1e-6,
+                codes: 0.1,
                 steps: 4000,
                 batch: 48,
                 queries: 32,
@@ -241,6 +246,7 @@ impl NeuralPlan {
             ("fb.rate", f64::from(fb.rate)),
             ("belief.rate", f64::from(belief.rate)),
             ("belief.kl", belief.kl),
+            ("belief.codes", belief.codes),
             ("actor.noise", f64::from(actor.noise)),
             ("actor.clip", f64::from(actor.clip)),
             ("actor.rate", f64::from(actor.rate)),
