@@ -13,6 +13,7 @@ use crate::nn::{
     TensorFile, Weights, to_vec,
 };
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
+use burn::tensor::activation::softplus;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
@@ -21,6 +22,8 @@ use windvane_world::rng::stream;
 
 /// The log-spread that h begins with: a wide one drowns what an untrained encoder has to say.
 const SHARP: f64 = -3.0;
+/// Weight of telling states of one group from those of another beside predicting changes.
+const THERE: f64 = 0.1;
 /// Sets that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -40,6 +43,8 @@ pub struct NeuralBelief {
     blind: Predictor,
     /// A code for each group, `[groups, dim]`.
     codes: ParamId,
+    /// How much likelier a state is under h than in all data, as a logarithm: whether one can be there at all.
+    there: Predictor,
 }
 
 /// g(s, a, h): what is done here, times what h says about it.
@@ -103,6 +108,7 @@ impl NeuralBelief {
         let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
         let predictor = Predictor::new(&mut params, "g", input, config, dims)?;
         let blind = Predictor::new(&mut params, "blind", input, config, dims)?;
+        let there = Predictor::new(&mut params, "there", features, config, 1)?;
         // Long random vectors are far apart from the first step on.
         let groups = memory.data().groups();
         let codes = params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?;
@@ -117,6 +123,7 @@ impl NeuralBelief {
             predictor,
             blind,
             codes,
+            there,
         })
     }
 
@@ -144,6 +151,12 @@ impl NeuralBelief {
             Some(h) => self.predictor.forward(&weights, sa, h),
             None => self.blind.forward(&weights, sa, self.nothing()),
         }
+    }
+
+    /// How much likelier states `s [rows, features]` are under `h [1, dim]` than in all data, at most 1: `[rows]`.
+    pub fn support(&self, s: Tensor<2>, h: Tensor<2>) -> Vec<f32> {
+        let logits = to_vec(self.there.forward(&self.params.weights(), s, h));
+        logits.into_iter().map(|logit| logit.min(0.0).exp()).collect()
     }
 
     /// The code of each group, `[groups * dim]`.
@@ -218,6 +231,7 @@ impl Learner for BeliefTrainer {
             contexts.push(self.memory.context(&mut rng, group, steps));
             (0..queries).for_each(|_| self.memory.draw(&mut rng, group, &mut rows));
         }
+        let s = self.belief.constant(rows.s.clone(), [batch * queries, self.belief.features]);
         let noise: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
         let dims = self.memory.change().len();
         let sa = joined(&rows.s, self.memory.features().width(), &rows.a, self.memory.moves().width());
@@ -231,21 +245,33 @@ impl Learner for BeliefTrainer {
         let (mean, log_std) =
             self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token(), self.belief.features));
         let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
-        let told = self.belief.predictor.forward(&weights, sa.clone(), h);
+        let told = self.belief.predictor.forward(&weights, sa.clone(), h.clone());
         let blind = self.belief.blind.forward(&weights, sa.clone(), self.belief.nothing());
         let groups =
             Tensor::<1, Int>::from_data(TensorData::new(groups, [batch]), self.belief.params.device());
         let code = weights[self.belief.codes].clone().select(0, groups); // [batch, dim]
         let known = self.belief.predictor.forward(&weights, sa.clone(), code.clone());
         let known_miss = (known - truth.clone()).powf_scalar(2.0).mean();
-        let apart = (mean.clone() - code.detach()).powf_scalar(2.0).mean();
+        let apart = (mean.clone() - code.clone().detach()).powf_scalar(2.0).mean();
+        // States of a group against those of another one in the batch.
+        let turned = |h: Tensor<2>| {
+            let [first, rest] = [0..1, 1..batch].map(|part| h.clone().slice([part, 0..dim]));
+            Tensor::cat(vec![rest, first], 0)
+        };
+        let beliefs = [h.clone(), code.clone()].map(|h| {
+            let own = self.belief.there.forward(&weights, s.clone(), h.clone());
+            let other = self.belief.there.forward(&weights, s.clone(), turned(h));
+            (softplus(own.neg(), 1.0) + softplus(other, 1.0)).mean()
+        });
+        let [there, known_there] = beliefs;
         let miss = (told - truth.clone()).powf_scalar(2.0).mean();
         let blind_miss = (blind - truth).powf_scalar(2.0).mean();
         let variance = (log_std.clone() * 2.0).exp();
         let kl = (mean.powf_scalar(2.0) + variance - log_std * 2.0 - 1.0).sum() / (2.0 * batch as f64);
-        let mut loss = miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl;
+        let mut loss =
+            miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl + there.clone() * THERE;
         if self.config.codes > 0.0 {
-            loss = loss + known_miss.clone() + apart.clone() * self.config.codes;
+            loss = loss + known_miss.clone() + known_there * THERE + apart.clone() * self.config.codes;
         }
         let measured = [
             ("loss", &loss),
@@ -253,11 +279,12 @@ impl Learner for BeliefTrainer {
             ("known miss", &known_miss),
             ("blind miss", &blind_miss),
             ("apart", &apart),
+            ("there", &there),
             ("kl", &kl),
         ];
         let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
         let gradients = loss.backward();
-        drop((loss, miss, known_miss, blind_miss, apart, kl));
+        drop((loss, miss, known_miss, blind_miss, apart, there, kl));
         let scale = warm_cosine(step, self.config.steps);
         let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
         metrics.push(("gradient", f64::from(norm)));
