@@ -5,8 +5,8 @@
 //! perceptron sees the bag of what was met where: recall of single places, which attention learns slowly. g is trained on
 //! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
 
-use super::config::{BeliefConfig, NeuralPlan};
-use super::memory::{Memory, Rows, Sets};
+use super::config::{BeliefConfig, NeuralPlan, Source};
+use super::memory::{LOUD, Memory, Rows, Sets};
 use crate::error::LearnError;
 use crate::nn::{
     Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer,
@@ -24,6 +24,8 @@ use windvane_world::rng::stream;
 const SHARP: f64 = -3.0;
 /// Weight of telling states of one group from those of another beside predicting changes.
 const THERE: f64 = 0.1;
+/// The squared error of a prediction that halves a code's chance.
+const DOUBT: f32 = 0.1;
 /// Sets that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -33,6 +35,8 @@ pub struct NeuralBelief {
     dim: usize,
     token: usize,
     features: usize,
+    moves: usize,
+    source: Source,
     params: Params,
     encoder: SetTransformer,
     /// Mean and log-spread of h: from what the transformer makes of the set, and from the bag of what was met where.
@@ -116,6 +120,8 @@ impl NeuralBelief {
             dim: config.dim,
             token: memory.token(),
             features,
+            moves: memory.moves().width(),
+            source: Source::Encoder,
             params,
             encoder,
             read,
@@ -127,6 +133,12 @@ impl NeuralBelief {
         })
     }
 
+    /// The same belief with h from elsewhere.
+    #[must_use]
+    pub fn from_source(self, source: Source) -> Self {
+        Self { source, ..self }
+    }
+
     /// Numbers in h.
     pub fn dim(&self) -> usize {
         self.dim
@@ -134,6 +146,9 @@ impl NeuralBelief {
 
     /// The means of h for sets of tokens, `[sets * dim]`.
     pub fn infer(&self, sets: &[Vec<f32>]) -> Vec<f32> {
+        if self.source == Source::Codes {
+            return sets.iter().flat_map(|set| self.posterior(set)).collect();
+        }
         let weights = self.params.weights();
         let mut means = Vec::with_capacity(sets.len() * self.dim);
         for chunk in sets.chunks(CHUNK) {
@@ -141,6 +156,46 @@ impl NeuralBelief {
             means.extend(to_vec(mean));
         }
         means
+    }
+
+    /// The mean code given a set of tokens, by Bayes' rule with equal prior chances.
+    fn posterior(&self, set: &[f32]) -> Vec<f32> {
+        let codes = self.codes();
+        let count = set.len() / self.token;
+        let mut log: Vec<f32> = vec![0.0; codes.len() / self.dim];
+        if count > 0 {
+            let dims = self.token - self.features - self.moves;
+            let mut sa = Vec::with_capacity(count * (self.features + self.moves));
+            let mut s = Vec::with_capacity(count * self.features);
+            for token in set.chunks_exact(self.token) {
+                s.extend_from_slice(&token[..self.features]);
+                sa.extend_from_slice(&token[..self.features]);
+                sa.extend(token[self.features..][..self.moves].iter().map(|x| x / LOUD));
+            }
+            let sa = self.constant(sa, [count, self.features + self.moves]);
+            let s = self.constant(s, [count, self.features]);
+            for (log, code) in log.iter_mut().zip(codes.chunks_exact(self.dim)) {
+                let code = self.constant(code.to_vec(), [1, self.dim]);
+                let change = to_vec(self.predict(sa.clone(), Some(code.clone())));
+                let support = self.support(s.clone(), code);
+                for ((token, change), support) in
+                    set.chunks_exact(self.token).zip(change.chunks_exact(dims)).zip(support)
+                {
+                    let seen = token[self.token - dims..].iter().map(|x| x / LOUD);
+                    let miss: f32 = seen.zip(change).map(|(seen, told)| (seen - told).powi(2)).sum();
+                    // A heavy tail: one push that the predictor gets wrong rules nothing out.
+                    *log += (support.max(0.01)).ln() - (1.0 + miss / DOUBT).ln();
+                }
+            }
+        }
+        let best = log.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let chances: Vec<f32> = log.iter().map(|log| (log - best).exp()).collect();
+        let total: f32 = chances.iter().sum();
+        let mut mean = vec![0.0; self.dim];
+        for (code, chance) in codes.chunks_exact(self.dim).zip(chances) {
+            mean.iter_mut().zip(code).for_each(|(mean, x)| *mean += chance / total * x);
+        }
+        mean
     }
 
     /// What actions change, in units of each coordinate's usual change: `sa [rows, features + move]` and, unless nothing is

@@ -14,7 +14,7 @@ use windvane_world::{Action, ContextId};
 /// Draws before a transition is taken whatever its action.
 const TRIES: usize = 64;
 /// How much louder than places actions and changes speak in a token: there are fewer of them.
-const LOUD: f32 = 4.0;
+pub(super) const LOUD: f32 = 4.0;
 /// Transitions that the scale of changes is measured on.
 const SAMPLE: usize = 4096;
 

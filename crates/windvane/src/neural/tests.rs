@@ -2,7 +2,7 @@
 
 use super::agent::NeuralAgent;
 use super::belief::{BeliefTrainer, NeuralBelief};
-use super::config::{Form, NeuralPlan};
+use super::config::{Form, NeuralPlan, Source};
 use super::fb::{FbModel, Places};
 use super::memory::Memory;
 use super::situations::{Listener, Situations};
@@ -79,10 +79,11 @@ fn trainer(plan: &NeuralPlan, memory: &Arc<Memory>, method: &Method) -> (FbTrain
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn a_belief_knows_no_order_and_no_company(seed: u64, length in 1_usize..12, other in 1_usize..12) {
+    fn a_belief_knows_no_order_and_no_company(seed: u64, length in 1_usize..12, other in 1_usize..12, by_bayes: bool) {
         let plan = point();
         let (_, memory) = memory("pointmass", 2, 2, &plan);
         let belief = NeuralBelief::new(&memory, &plan.belief, 1, &Device::flex()).unwrap();
+        let belief = belief.from_source(if by_bayes { Source::Codes } else { Source::Encoder });
         let mut rng = stream(seed, "test", &[]);
         let set = memory.context(&mut rng, 0, length * plan.repeat);
         let company = memory.context(&mut rng, 1, other * plan.repeat);
