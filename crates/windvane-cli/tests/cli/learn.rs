@@ -51,6 +51,56 @@ fn every_method_trains_scores_and_is_evaluated_again_alike() {
 }
 
 #[test]
+fn the_point_is_trained_by_networks_through_the_same_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    for (method, more) in [
+        ("fb", vec!["neural.compass=0", "neural.fb.forward=paper", "neural.fb.ensemble=2"]),
+        ("rfb", vec!["neural.belief.dim=8"]),
+        ("oracle-id", vec!["neural.fb.forward=paper"]),
+    ] {
+        let out = folder.path().join(method);
+        let out = out.to_str().unwrap();
+        let mut arguments = vec!["train", "--env", "pointmass", "--method", method, "--out", out, "--json"];
+        let settings = [
+            "world.train=2",
+            "world.test=2",
+            "data.episodes=3",
+            "neural.features.fourier=8",
+            "neural.belief.steps=3",
+            "neural.belief.batch=4",
+            "neural.belief.cached=8",
+            "neural.fb.dim=8",
+            "neural.fb.steps=3",
+            "neural.fb.groups=4",
+            "neural.fb.preprocessor=[16]",
+            "neural.fb.trunk=[16]",
+            "neural.fb.backward=[16]",
+            "eval.rounds=1",
+            "eval.lookahead=2",
+        ];
+        settings.into_iter().chain(more).for_each(|setting| arguments.extend(["--set", setting]));
+        let trained = json(&arguments);
+        let scored = json(&["eval", out, "--split", "test", "--json"]);
+        assert_eq!(scored["rows"].as_array().unwrap().len(), 2, "maps");
+        assert_eq!(scored["rows"][0]["context_policy"], "sticky:10");
+        assert_eq!(scored["success"], trained["rows"][1]["success"], "the same scores as after training");
+    }
+    let out = folder.path().join("bad");
+    let error = failure(&[
+        "train",
+        "--env",
+        "pointmass",
+        "--method",
+        "rfb",
+        "--out",
+        out.to_str().unwrap(),
+        "--set",
+        "neural.fb.gamma=1.5",
+    ]);
+    assert!(error.contains("\"neural.fb.gamma\" is 1.5; expected between 0 and 1"), "{error}");
+}
+
+#[test]
 fn a_finished_training_given_again_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");

@@ -1,18 +1,20 @@
 //! The belief encoder `f_dyn`: a transformer over a set of transitions gives h, from which a predictor g tells what an
 //! action does in a state.
 //!
-//! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. g is trained on
+//! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. Beside the transformer a
+//! perceptron sees the bag of what was met where: recall of single places, which attention learns slowly. g is trained on
 //! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
 
-use super::config::{BeliefConfig, NeuralPlan};
-use super::memory::{Memory, Rows, Sets};
+use super::config::{BeliefConfig, NeuralPlan, Source};
+use super::memory::{LOUD, Memory, Rows, Sets};
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Adam, AdamConfig, Input, Linear, Mlp, MlpConfig, Params, SetConfig, SetTransformer, TensorFile,
-    Weights, to_vec,
+    Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer,
+    TensorFile, Weights, to_vec,
 };
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::activation::softplus;
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 use std::sync::Arc;
@@ -20,6 +22,10 @@ use windvane_world::rng::stream;
 
 /// The log-spread that h begins with: a wide one drowns what an untrained encoder has to say.
 const SHARP: f64 = -3.0;
+/// Weight of telling states of one group from those of another beside predicting changes.
+const THERE: f64 = 0.1;
+/// The squared error of a prediction that halves a code's chance.
+const DOUBT: f32 = 0.1;
 /// Sets that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -28,13 +34,21 @@ const CHUNK: usize = 64;
 pub struct NeuralBelief {
     dim: usize,
     token: usize,
+    features: usize,
+    moves: usize,
+    source: Source,
     params: Params,
     encoder: SetTransformer,
-    /// Mean and log-spread of h.
+    /// Mean and log-spread of h: from what the transformer makes of the set, and from the bag of what was met where.
     read: Linear,
+    recall: Mlp,
     predictor: Predictor,
     /// The predictor that is told nothing: what there is to beat, and what FB acts on.
     blind: Predictor,
+    /// A code for each group, `[groups, dim]`.
+    codes: ParamId,
+    /// How much likelier a state is under h than in all data, as a logarithm: whether one can be there at all.
+    there: Predictor,
 }
 
 /// g(s, a, h): what is done here, times what h says about it.
@@ -91,10 +105,38 @@ impl NeuralBelief {
         };
         let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
         let read = Linear::new(&mut params, "read", &[config.width], 2 * config.dim)?;
+        let features = memory.features().width();
+        let bag = features * (1 + memory.token() - features);
+        let recall = MlpConfig::paper(&[bag], &[config.predictor], 2 * config.dim);
+        let recall = Mlp::new(&mut params, "recall", &recall)?;
         let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
         let predictor = Predictor::new(&mut params, "g", input, config, dims)?;
         let blind = Predictor::new(&mut params, "blind", input, config, dims)?;
-        Ok(Self { dim: config.dim, token: memory.token(), params, encoder, read, predictor, blind })
+        let there = Predictor::new(&mut params, "there", features, config, 1)?;
+        // Long random vectors are far apart from the first step on.
+        let groups = memory.data().groups();
+        let codes = params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?;
+        Ok(Self {
+            dim: config.dim,
+            token: memory.token(),
+            features,
+            moves: memory.moves().width(),
+            source: Source::Encoder,
+            params,
+            encoder,
+            read,
+            recall,
+            predictor,
+            blind,
+            codes,
+            there,
+        })
+    }
+
+    /// The same belief with h from elsewhere.
+    #[must_use]
+    pub fn from_source(self, source: Source) -> Self {
+        Self { source, ..self }
     }
 
     /// Numbers in h.
@@ -104,13 +146,56 @@ impl NeuralBelief {
 
     /// The means of h for sets of tokens, `[sets * dim]`.
     pub fn infer(&self, sets: &[Vec<f32>]) -> Vec<f32> {
+        if self.source == Source::Codes {
+            return sets.iter().flat_map(|set| self.posterior(set)).collect();
+        }
         let weights = self.params.weights();
         let mut means = Vec::with_capacity(sets.len() * self.dim);
         for chunk in sets.chunks(CHUNK) {
-            let (mean, _) = self.encode(&weights, &Sets::join(chunk, self.token));
+            let (mean, _) = self.encode(&weights, &Sets::join(chunk, self.token, self.features));
             means.extend(to_vec(mean));
         }
         means
+    }
+
+    /// The mean code given a set of tokens, by Bayes' rule with equal prior chances.
+    fn posterior(&self, set: &[f32]) -> Vec<f32> {
+        let codes = self.codes();
+        let count = set.len() / self.token;
+        let mut log: Vec<f32> = vec![0.0; codes.len() / self.dim];
+        if count > 0 {
+            let dims = self.token - self.features - self.moves;
+            let mut sa = Vec::with_capacity(count * (self.features + self.moves));
+            let mut s = Vec::with_capacity(count * self.features);
+            for token in set.chunks_exact(self.token) {
+                s.extend_from_slice(&token[..self.features]);
+                sa.extend_from_slice(&token[..self.features]);
+                sa.extend(token[self.features..][..self.moves].iter().map(|x| x / LOUD));
+            }
+            let sa = self.constant(sa, [count, self.features + self.moves]);
+            let s = self.constant(s, [count, self.features]);
+            for (log, code) in log.iter_mut().zip(codes.chunks_exact(self.dim)) {
+                let code = self.constant(code.to_vec(), [1, self.dim]);
+                let change = to_vec(self.predict(sa.clone(), Some(code.clone())));
+                let support = self.support(s.clone(), code);
+                for ((token, change), support) in
+                    set.chunks_exact(self.token).zip(change.chunks_exact(dims)).zip(support)
+                {
+                    let seen = token[self.token - dims..].iter().map(|x| x / LOUD);
+                    let miss: f32 = seen.zip(change).map(|(seen, told)| (seen - told).powi(2)).sum();
+                    // A heavy tail: one push that the predictor gets wrong rules nothing out.
+                    *log += (support.max(0.01)).ln() - (1.0 + miss / DOUBT).ln();
+                }
+            }
+        }
+        let best = log.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let chances: Vec<f32> = log.iter().map(|log| (log - best).exp()).collect();
+        let total: f32 = chances.iter().sum();
+        let mut mean = vec![0.0; self.dim];
+        for (code, chance) in codes.chunks_exact(self.dim).zip(chances) {
+            mean.iter_mut().zip(code).for_each(|(mean, x)| *mean += chance / total * x);
+        }
+        mean
     }
 
     /// What actions change, in units of each coordinate's usual change: `sa [rows, features + move]` and, unless nothing is
@@ -123,6 +208,17 @@ impl NeuralBelief {
         }
     }
 
+    /// How much likelier states `s [rows, features]` are under `h [1, dim]` than in all data, at most 1: `[rows]`.
+    pub fn support(&self, s: Tensor<2>, h: Tensor<2>) -> Vec<f32> {
+        let logits = to_vec(self.there.forward(&self.params.weights(), s, h));
+        logits.into_iter().map(|logit| logit.min(0.0).exp()).collect()
+    }
+
+    /// The code of each group, `[groups * dim]`.
+    pub fn codes(&self) -> Vec<f32> {
+        to_vec(self.params.get(self.codes).clone())
+    }
+
     /// A belief that says nothing.
     fn nothing(&self) -> Tensor<2> {
         Tensor::zeros([1, self.dim], self.params.device())
@@ -133,7 +229,9 @@ impl NeuralBelief {
         let count = sets.lengths.len();
         let tokens = self.constant(sets.tokens.clone(), [sets.tokens.len() / self.token, self.token]);
         let pooled = self.encoder.forward(weights, tokens, count, Some(&sets.lengths)); // [sets, width]
-        let read = self.read.forward(weights, Input::One(pooled), Act::None); // [sets, 2 * dim]
+        let bags = self.constant(sets.bags.clone(), [count, sets.bags.len() / count]);
+        let recall = self.recall.forward(weights, Input::One(bags)); // [sets, 2 * dim]
+        let read = self.read.forward(weights, Input::One(pooled), Act::None) + recall;
         let mean = read.clone().slice([0..count, 0..self.dim]);
         (mean, read.slice([0..count, self.dim..2 * self.dim]) + SHARP)
     }
@@ -180,12 +278,15 @@ impl Learner for BeliefTrainer {
         let mut rng = stream(self.seed, "belief-batch", &[step]);
         let mut contexts = Vec::with_capacity(batch);
         let mut rows = Rows::default();
+        let mut groups = Vec::with_capacity(batch);
         for _ in 0..batch {
             let group = self.memory.group(&mut rng);
+            groups.push(group as i64);
             let steps = rng.random_range(shortest..=longest);
             contexts.push(self.memory.context(&mut rng, group, steps));
             (0..queries).for_each(|_| self.memory.draw(&mut rng, group, &mut rows));
         }
+        let s = self.belief.constant(rows.s.clone(), [batch * queries, self.belief.features]);
         let noise: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
         let dims = self.memory.change().len();
         let sa = joined(&rows.s, self.memory.features().width(), &rows.a, self.memory.moves().width());
@@ -196,19 +297,49 @@ impl Learner for BeliefTrainer {
         let noise = self.belief.constant(noise, [batch, dim]);
 
         let weights = self.belief.params.track();
-        let (mean, log_std) = self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token()));
+        let (mean, log_std) =
+            self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token(), self.belief.features));
         let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
-        let told = self.belief.predictor.forward(&weights, sa.clone(), h);
-        let blind = self.belief.blind.forward(&weights, sa, self.belief.nothing());
+        let told = self.belief.predictor.forward(&weights, sa.clone(), h.clone());
+        let blind = self.belief.blind.forward(&weights, sa.clone(), self.belief.nothing());
+        let groups =
+            Tensor::<1, Int>::from_data(TensorData::new(groups, [batch]), self.belief.params.device());
+        let code = weights[self.belief.codes].clone().select(0, groups); // [batch, dim]
+        let known = self.belief.predictor.forward(&weights, sa.clone(), code.clone());
+        let known_miss = (known - truth.clone()).powf_scalar(2.0).mean();
+        let apart = (mean.clone() - code.clone().detach()).powf_scalar(2.0).mean();
+        // States of a group against those of another one in the batch.
+        let turned = |h: Tensor<2>| {
+            let [first, rest] = [0..1, 1..batch].map(|part| h.clone().slice([part, 0..dim]));
+            Tensor::cat(vec![rest, first], 0)
+        };
+        let beliefs = [h.clone(), code.clone()].map(|h| {
+            let own = self.belief.there.forward(&weights, s.clone(), h.clone());
+            let other = self.belief.there.forward(&weights, s.clone(), turned(h));
+            (softplus(own.neg(), 1.0) + softplus(other, 1.0)).mean()
+        });
+        let [there, known_there] = beliefs;
         let miss = (told - truth.clone()).powf_scalar(2.0).mean();
         let blind_miss = (blind - truth).powf_scalar(2.0).mean();
         let variance = (log_std.clone() * 2.0).exp();
         let kl = (mean.powf_scalar(2.0) + variance - log_std * 2.0 - 1.0).sum() / (2.0 * batch as f64);
-        let loss = miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl;
-        let measured = [("loss", &loss), ("miss", &miss), ("blind miss", &blind_miss), ("kl", &kl)];
+        let mut loss =
+            miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl + there.clone() * THERE;
+        if self.config.codes > 0.0 {
+            loss = loss + known_miss.clone() + known_there * THERE + apart.clone() * self.config.codes;
+        }
+        let measured = [
+            ("loss", &loss),
+            ("miss", &miss),
+            ("known miss", &known_miss),
+            ("blind miss", &blind_miss),
+            ("apart", &apart),
+            ("there", &there),
+            ("kl", &kl),
+        ];
         let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
         let gradients = loss.backward();
-        drop((loss, miss, blind_miss, kl));
+        drop((loss, miss, known_miss, blind_miss, apart, there, kl));
         let scale = warm_cosine(step, self.config.steps);
         let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
         metrics.push(("gradient", f64::from(norm)));

@@ -16,6 +16,8 @@ pub struct NeuralPlan {
     pub features: FeatureConfig,
     /// The belief encoder and its training.
     pub belief: BeliefConfig,
+    /// Where h comes from once the belief is trained.
+    pub source: Source,
     /// The forward-backward core and its training.
     pub fb: FbConfig,
     /// The actor, for continuous actions.
@@ -54,6 +56,10 @@ pub struct BeliefConfig {
     pub shortest: usize,
     /// Weight of the KL term toward a unit Gaussian; the paper names the prior but no weight, its code has none.
     pub kl: f64,
+    /// Weight of the distance between h and a code that each group of the data has of its own, from which g learns to
+    /// predict as well: the encoder is shown what there is to recognise. Only "same unknown dynamics" is used, no label.
+    /// Paper: 0, and then there are no codes.
+    pub codes: f64,
     /// Gradient steps.
     pub steps: u64,
     /// Contexts per step.
@@ -66,6 +72,17 @@ pub struct BeliefConfig {
     pub cached: usize,
     /// Steps between two updates of a belief that goes on learning while it acts.
     pub refresh: usize,
+}
+
+/// Where h comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The transformer (paper).
+    Encoder,
+    /// The mean of the groups' codes, each weighted by how likely it makes what was seen: Bayes' rule through the
+    /// predictor, over the dynamics that were met in training.
+    Codes,
 }
 
 /// The form of the forward map.
@@ -161,6 +178,7 @@ impl Default for NeuralPlan {
                 longest: 100,
                 shortest: 20,
                 kl: 1e-6,
+                codes: 0.1,
                 steps: 4000,
                 batch: 48,
                 queries: 32,
@@ -168,6 +186,7 @@ impl Default for NeuralPlan {
                 cached: 4096,
                 refresh: 10,
             },
+            source: Source::Encoder,
             fb: FbConfig {
                 dim: 100,
                 forward: Form::Paper,
@@ -241,6 +260,7 @@ impl NeuralPlan {
             ("fb.rate", f64::from(fb.rate)),
             ("belief.rate", f64::from(belief.rate)),
             ("belief.kl", belief.kl),
+            ("belief.codes", belief.codes),
             ("actor.noise", f64::from(actor.noise)),
             ("actor.clip", f64::from(actor.clip)),
             ("actor.rate", f64::from(actor.rate)),
@@ -254,6 +274,9 @@ impl NeuralPlan {
             () if fb.dim < 2 => Err(format!("\"neural.fb.dim\" is {}; expected at least 2", fb.dim)),
             () if !(fb.clip.is_finite() && fb.clip > 0.0) => {
                 Err(format!("\"neural.fb.clip\" is {}; expected more than 0", fb.clip))
+            }
+            () if self.source == Source::Codes && belief.codes == 0.0 => {
+                Err("\"neural.source\" is \"codes\"; expected \"neural.belief.codes\" above 0".into())
             }
             () if belief.shortest > belief.longest => Err(format!(
                 "\"neural.belief.shortest\" is {}; expected at most \"longest\", {}",

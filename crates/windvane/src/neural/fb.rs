@@ -158,6 +158,13 @@ impl FbModel {
         self.values(&heads, z, places.groups)
     }
 
+    /// Whether one can be at the places of a single group at all, as its belief sees it, 0 to 1; nothing without a belief.
+    pub(super) fn support(&self, places: &Places) -> Option<Vec<f32>> {
+        let predictor = self.predictor.as_ref().filter(|_| !places.beliefs.is_empty())?;
+        let s = self.matrix(places.features.clone(), self.memory.features().width());
+        Some(predictor.support(s, self.matrix(places.beliefs.clone(), predictor.dim())))
+    }
+
     /// Whether each choice has a head of its own.
     pub(super) fn has_heads(&self) -> bool {
         self.actor.is_none() && self.predictor.is_none()

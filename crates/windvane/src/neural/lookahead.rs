@@ -21,7 +21,11 @@ pub(super) struct Landmarks {
 
 /// What every landmark is worth to one game.
 #[derive(Clone, Debug)]
-pub(super) struct Worth(Vec<f32>);
+pub(super) struct Worth {
+    worth: Vec<f32>,
+    /// Whether one can be there at all, 0 to 1.
+    support: Vec<f32>,
+}
 
 impl Landmarks {
     /// Picks landmarks from visited states `[rows, dims]`, of which `b [rows, d]` is B.
@@ -76,19 +80,22 @@ impl Landmarks {
             .chunks_exact(z.len())
             .map(|b| b.iter().zip(z).map(|(b, z)| b * z).sum::<f32>())
             .collect();
+        let support = model.support(&places).unwrap_or_else(|| vec![1.0; worth.len()]);
         let gamma = model.config.gamma;
         for _ in 0..sweeps {
-            let going = links
-                .chunks_exact(choices)
-                .map(|links| links.iter().map(|link| link.of(&worth)).fold(f32::NEG_INFINITY, f32::max));
+            let floor = lowest(&worth);
+            let going = links.chunks_exact(choices).map(|links| {
+                links.iter().map(|link| link.of(&worth, &support, floor)).fold(f32::NEG_INFINITY, f32::max)
+            });
             worth = going.zip(&reward).map(|(going, r)| r + gamma * going).collect();
         }
-        Some(Worth(worth))
+        Some(Worth { worth, support })
     }
 
     /// The worth of states `[rows, dims]` between landmarks.
     pub(super) fn between(&self, model: &FbModel, worth: &Worth, states: &[f32]) -> Vec<f32> {
-        self.links(model, states).iter().map(|link| link.of(&worth.0)).collect()
+        let floor = lowest(&worth.worth);
+        self.links(model, states).iter().map(|link| link.of(&worth.worth, &worth.support, floor)).collect()
     }
 
     /// The landmarks near each state.
@@ -125,9 +132,21 @@ struct Link {
 }
 
 impl Link {
-    fn of(&self, worth: &[f32]) -> f32 {
-        self.places.iter().zip(self.shares).map(|(&place, share)| share * worth[place]).sum()
+    /// The worth of the landmarks one can be at; down to `floor` where hardly any of them is one, as
+    /// behind a wall.
+    fn of(&self, worth: &[f32], support: &[f32], floor: f32) -> f32 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for (&place, share) in self.places.iter().zip(self.shares) {
+            sum += share * support[place] * worth[place];
+            total += share * support[place];
+        }
+        floor + (sum / total.max(1e-6) - floor) * (2.0 * total).min(1.0)
     }
+}
+
+/// The least worth.
+fn lowest(worth: &[f32]) -> f32 {
+    worth.iter().copied().fold(f32::INFINITY, f32::min)
 }
 
 /// The squared distance in usual changes.

@@ -14,7 +14,7 @@ use windvane_world::{Action, ContextId};
 /// Draws before a transition is taken whatever its action.
 const TRIES: usize = 64;
 /// How much louder than places actions and changes speak in a token: there are fewer of them.
-const LOUD: f32 = 4.0;
+pub(super) const LOUD: f32 = 4.0;
 /// Transitions that the scale of changes is measured on.
 const SAMPLE: usize = 4096;
 
@@ -55,6 +55,9 @@ pub struct Sets {
     pub tokens: Vec<f32>,
     /// Number of real tokens of each.
     pub lengths: Vec<usize>,
+    /// For each set the mean over its tokens of the features of a place, alone and times each number of the action and
+    /// the change there: what was met where, `[sets, bag]`.
+    pub bags: Vec<f32>,
 }
 
 impl Memory {
@@ -215,9 +218,23 @@ impl Memory {
     }
 }
 
+/// What a set of tokens met where; zeros for an empty set.
+fn bag(set: &[f32], token: usize, features: usize) -> Vec<f32> {
+    let mut bag = vec![0.0; features * (1 + token - features)];
+    let share = token as f32 / set.len().max(1) as f32;
+    for token in set.chunks_exact(token) {
+        let (place, met) = token.split_at(features);
+        let factors = std::iter::once(&1.0).chain(met);
+        for (part, factor) in bag.chunks_exact_mut(features).zip(factors) {
+            part.iter_mut().zip(place).for_each(|(to, x)| *to += share * factor * x);
+        }
+    }
+    bag
+}
+
 impl Sets {
-    /// Joins sets of tokens of width `token`.
-    pub fn join(sets: &[Vec<f32>], token: usize) -> Self {
+    /// Joins sets of tokens of width `token`, which begin with `features` features of a place.
+    pub fn join(sets: &[Vec<f32>], token: usize, features: usize) -> Self {
         let lengths: Vec<usize> = sets.iter().map(|set| set.len() / token).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0).max(1);
         let mut tokens = Vec::with_capacity(sets.len() * longest * token);
@@ -225,6 +242,7 @@ impl Sets {
             tokens.extend_from_slice(set);
             tokens.resize((i + 1) * longest * token, 0.0);
         }
-        Self { tokens, lengths }
+        let bags = sets.iter().flat_map(|set| bag(set, token, features)).collect();
+        Self { tokens, lengths, bags }
     }
 }

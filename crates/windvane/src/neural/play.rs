@@ -141,8 +141,8 @@ impl Team for NeuralTeam<'_> {
     fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
         for (table, game) in self.tables.iter_mut().zip(games) {
             table.z = self.agent.task(&game.task.reward);
-            if matches!(self.agent.listener, Listener::ContextId(_)) {
-                table.condition = self.agent.listener.told(self.agent.memory(), game.context);
+            if matches!(self.agent.listener, Listener::ContextId { .. }) {
+                (table.condition, table.belief) = self.agent.listener.told(self.agent.memory(), game.context);
             }
         }
         self.listen(&(0..games.len()).collect::<Vec<_>>());

@@ -38,8 +38,13 @@ pub enum Listener {
         /// One over the spread of h around it.
         scale: f32,
     },
-    /// One-hot among so many groups.
-    ContextId(usize),
+    /// One-hot among so many groups, with the code that the predictor knows each by, `[groups * dim]`; zeros for others.
+    ContextId {
+        /// Number of groups.
+        groups: usize,
+        /// Their codes; empty without a predictor.
+        codes: Vec<f32>,
+    },
 }
 
 impl Listener {
@@ -74,9 +79,16 @@ impl Listener {
                 let conditions =
                     (0..groups * groups).map(|i| f32::from(u8::from(i / groups == i % groups))).collect();
                 let numbers = (0..groups).collect();
-                let situations =
-                    Situations { width: groups, conditions, groups: numbers, ..Situations::default() };
-                (Self::ContextId(groups), situations)
+                let codes = belief.map(|belief| belief.codes()).unwrap_or_default();
+                let beliefs = codes.clone();
+                let situations = Situations {
+                    width: groups,
+                    conditions,
+                    beliefs,
+                    groups: numbers,
+                    ..Situations::default()
+                };
+                (Self::ContextId { groups, codes }, situations)
             }
             (Condition::Nothing | Condition::Belief, _) => {
                 (Self::Deaf, Situations { groups: (0..groups).collect(), ..Situations::default() })
@@ -89,7 +101,7 @@ impl Listener {
         match self {
             Self::Deaf => 0,
             Self::Belief { middle, .. } => middle.len(),
-            Self::ContextId(groups) => *groups,
+            Self::ContextId { groups, .. } => *groups,
         }
     }
 
@@ -97,7 +109,7 @@ impl Listener {
     pub fn belief(&self) -> Option<&NeuralBelief> {
         match self {
             Self::Belief { belief, .. } => Some(belief),
-            Self::Deaf | Self::ContextId(_) => None,
+            Self::Deaf | Self::ContextId { .. } => None,
         }
     }
 
@@ -108,10 +120,13 @@ impl Listener {
         beliefs.chunks_exact(middle.len()).flat_map(centred).collect()
     }
 
-    /// The condition of a context whose label is known; zeros for one that training did not meet.
-    pub fn told(&self, memory: &Memory, context: ContextId) -> Vec<f32> {
+    /// The condition of a context whose label is known, and its code; zeros for one that training did not meet.
+    pub fn told(&self, memory: &Memory, context: ContextId) -> (Vec<f32>, Vec<f32>) {
+        let Self::ContextId { groups, codes } = self else { return (Vec::new(), Vec::new()) };
         let group = memory.privileged_group(context);
-        (0..self.width()).map(|i| f32::from(u8::from(Some(i) == group))).collect()
+        let width = codes.len() / groups;
+        let code = group.map_or(vec![0.0; width], |group| codes[group * width..][..width].to_vec());
+        ((0..*groups).map(|i| f32::from(u8::from(Some(i) == group))).collect(), code)
     }
 }
 

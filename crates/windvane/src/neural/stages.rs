@@ -53,7 +53,7 @@ pub fn belief(
         settings: (world, data, repeat, compass, features, &config),
     };
     let finished = run.train(&mut trainer, &stage, |_| None, site)?;
-    Ok(finished.then(|| trainer.belief().clone()))
+    Ok(finished.then(|| trainer.belief().clone().from_source(neural.source)))
 }
 
 /// The trained agent; `None` if it was interrupted.
