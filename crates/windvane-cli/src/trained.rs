@@ -10,8 +10,15 @@ use windvane::run::{Run, Site};
 use windvane::train::folder::RunFolder;
 use windvane_world::Cmdp;
 
-/// The run, its world and its agent; an error if its training is not finished.
-pub(crate) fn trained(path: &Path) -> anyhow::Result<(Run, Box<dyn Cmdp>, Box<dyn Agent>)> {
+/// A finished run.
+pub(crate) struct Trained {
+    pub(crate) run: Run,
+    pub(crate) world: Box<dyn Cmdp>,
+    pub(crate) agent: Box<dyn Agent>,
+}
+
+/// Reads a run; an error if its training is not finished.
+pub(crate) fn trained(path: &Path) -> anyhow::Result<Trained> {
     let folder = RunFolder::existing(path)?;
     let run = Run::read(&folder)?;
     let unfinished = || format!("{}: training is not finished; go on with `windvane train`", path.display());
@@ -21,5 +28,5 @@ pub(crate) fn trained(path: &Path) -> anyhow::Result<(Run, Box<dyn Cmdp>, Box<dy
     let interrupt = AtomicBool::new(false);
     let agent =
         run.agent(&mut Site { world: &*world, device: &device, watch: &mut Bars, interrupt: &interrupt })?;
-    Ok((run, world, agent.with_context(unfinished)?))
+    Ok(Trained { run, world, agent: agent.with_context(unfinished)? })
 }

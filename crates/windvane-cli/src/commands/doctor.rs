@@ -1,6 +1,6 @@
 //! `windvane doctor`: is a trained run healthy, and if not, which part is to blame?
 
-use crate::trained::trained;
+use crate::trained::{Trained, trained};
 use crate::{output, table};
 use clap::Args;
 use serde_json::json;
@@ -33,7 +33,7 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (run, findings) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
-            let (run, world, agent) = trained(&self.run)?;
+            let Trained { run, world, agent } = trained(&self.run)?;
             let lookahead = self.lookahead.unwrap_or(run.plan.eval.lookahead);
             let findings = agent.examine(&*world, &EvalConfig { lookahead, ..run.plan.eval }, run.seed)?;
             Ok((run, findings))

@@ -1,7 +1,7 @@
 //! `windvane eval`: the scores of a trained run.
 
 use crate::choice::{SplitChoice, StartChoice};
-use crate::trained::trained;
+use crate::trained::{Trained, trained};
 use crate::{output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -66,7 +66,7 @@ impl Eval {
             Mode::Online => BeliefMode::Online,
         };
         let (run, rows) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
-            let (mut run, world, agent) = trained(&self.run)?;
+            let Trained { mut run, world, agent } = trained(&self.run)?;
             let eval = &mut run.plan.eval;
             eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
             eval.context_start = self.context_start.map_or(eval.context_start, Into::into);

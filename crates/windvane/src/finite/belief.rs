@@ -344,9 +344,10 @@ impl Learner for BeliefTrainer {
         let belief = &self.belief;
         let weights = belief.params.track();
         let (mean, log_std) = belief.encode(&weights, &evidence, &hidden);
-        let h = match config.sample {
-            true => mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states]),
-            false => mean.clone(),
+        let h = if config.sample {
+            mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states])
+        } else {
+            mean.clone()
         };
         let log_p = belief.decode(&weights, h); // [batch * pairs, outcomes]
         let truth = belief.constant(truth, [config.batch * belief.tables.pairs, belief.tables.outcomes]);
