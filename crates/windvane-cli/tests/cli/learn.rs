@@ -189,7 +189,7 @@ fn a_run_killed_at_any_moment_goes_on_bit_for_bit() {
         }
         child.kill().unwrap(); // SIGKILL on Unix
         child.wait().unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(120), "it never ends");
+        assert!(begun.elapsed() < Duration::from_mins(2), "it never ends");
     }
     for name in ["belief.safetensors", "agent.safetensors"] {
         assert!(tensors(&whole.join(name)) == tensors(&killed.join(name)), "{name} differs");
@@ -207,7 +207,7 @@ fn two_trainers_in_one_folder_are_refused() {
     let mut first =
         Command::new(PROGRAM).args(&long).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    while !out.join("run.json").exists() && begun.elapsed() < Duration::from_secs(60) {
+    while !out.join("run.json").exists() && begun.elapsed() < Duration::from_mins(1) {
         std::thread::sleep(Duration::from_millis(5));
     }
     let error = failure(&long);
