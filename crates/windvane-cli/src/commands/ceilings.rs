@@ -9,9 +9,10 @@ use windvane_world::ceilings::{CeilingConfig, CeilingRow, measure};
 /// Measures what is achievable: the success of reference players that need no learning.
 ///
 /// random: every action with equal chance. shortest-path: knows the true map. On Pointmass also beeline: pushes straight
-/// for the goal and slides along walls. On grids also average-map: plans on the
-/// mean of the training layouts; bayes-frozen: plans on the exact posterior over all layouts after one random
-/// trajectory; bayes-online: the same, and goes on updating while it acts. All of them act greedily.
+/// for the goal and slides along walls. On grids also average-map: plans on the mean of the training layouts;
+/// bayes-frozen: plans on the exact posterior over all layouts after one random trajectory; bayes-online: the same, and
+/// goes on updating while it acts; bayes-known (training layouts only): as bayes-frozen, knowing just these by heart.
+/// All of them act greedily.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane ceilings --env four-rooms
