@@ -30,6 +30,8 @@ pub struct EvalConfig {
     pub context_policy: Policy,
     /// Games of each context and task, each after another random trajectory.
     pub rounds: u64,
+    /// Most contexts of a split that are played: the first ones. Thousands of training contexts need not all be.
+    pub contexts: usize,
     /// Bellman sweeps through the predictor before acting, from what U says; 0 acts on U alone.
     pub lookahead: usize,
 }
@@ -41,6 +43,7 @@ impl Default for EvalConfig {
             context_start: Start::Fixed,
             context_policy: Policy::Uniform,
             rounds: 4,
+            contexts: 200,
             lookahead: 16,
         }
     }
@@ -92,7 +95,7 @@ pub fn evaluate(
     let mut games = Vec::new();
     let mut rows = Vec::new();
     let mut contexts = Vec::new();
-    for &context in world.contexts(split) {
+    for &context in world.contexts(split).iter().take(config.contexts) {
         for round in 0..config.rounds {
             contexts.push(explore(world, context, config, seed, round)?);
         }

@@ -152,6 +152,7 @@ impl Plan {
             ("agent.target_sweeps", agent.fb.target_sweeps as u64),
             ("agent.beliefs", agent.beliefs as u64),
             ("eval.rounds", eval.rounds),
+            ("eval.contexts", eval.contexts as u64),
         ];
         let bad = |problem: String| Err(LearnError::Config { origin: "plan".into(), problem });
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {

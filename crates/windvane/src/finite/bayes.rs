@@ -17,7 +17,7 @@ pub(super) fn success(
 ) -> Result<f64, LearnError> {
     let prior = Prior::new(grid.layouts());
     let (mut won, mut all) = (0_usize, 0_usize);
-    for &context in world.contexts(Split::Test) {
+    for &context in world.contexts(Split::Test).iter().take(config.contexts) {
         for round in 0..config.rounds {
             let walk = explore(world, context, config, seed, round)?;
             let mut belief = prior.posterior();

@@ -364,7 +364,7 @@ impl Examiner<'_> {
     fn walls(&self, split: Split) -> Result<Walls, LearnError> {
         let prior = Prior::new(self.grid.layouts());
         let (mut seen, mut elsewhere, mut posterior) = (Share::default(), Share::default(), Share::default());
-        for &context in self.world.contexts(split) {
+        for &context in self.world.contexts(split).iter().take(self.eval.contexts) {
             let layout = self.grid.layout(context)?;
             let walk = explore(self.world, context, &self.eval, self.seed, 0)?;
             let evidence = evidence_of(self.agent, &walk);
