@@ -52,7 +52,7 @@ pub(crate) struct Train {
     /// Where tensors live: cpu, vulkan, wgpu, cuda or metal
     #[arg(long, default_value_t = DeviceName::Cpu)]
     device: DeviceName,
-    /// Threads; two runs of one thread side by side get as far as one of two, or farther
+    /// Threads; two runs of one thread side by side get farther than one of two
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
     /// Print one JSON document

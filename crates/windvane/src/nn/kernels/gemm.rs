@@ -158,8 +158,8 @@ pub(crate) fn gemm_act(
     let in_place = b.col == 1 && (m < FEW || (b.row <= IN_PLACE && b.row.is_multiple_of(shape.lanes)));
     let parts = if m * n * k < PARALLEL { 1 } else { rayon::current_num_threads() };
     let share = m.div_ceil(parts).next_multiple_of(TALL);
-    let mut scratch = SCRATCH.take();
     let width = if in_place { 0 } else { shape.columns.min(n.next_multiple_of(shape.lanes)) };
+    let mut scratch = if in_place { Buffer::default() } else { SCRATCH.take() };
     if scratch.len() < width * DEPTH {
         scratch = Buffer::new(width * DEPTH);
     }
@@ -194,7 +194,9 @@ pub(crate) fn gemm_act(
             visit.share_out(parts, share, c.data, c.stride, slope.as_deref_mut());
         }
     }
-    SCRATCH.set(scratch);
+    if !in_place {
+        SCRATCH.set(scratch);
+    }
 }
 
 /// One visit of all rows: some columns of the right matrix, some links of their chains.

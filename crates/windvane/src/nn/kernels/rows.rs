@@ -182,16 +182,30 @@ per_level! {
         }
     }
 
-    /// Adam on one run of elements.
-    pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: AdamStep) {
+    /// Adam on one run of elements; returns the sum of squares of the gradient.
+    pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: AdamStep) -> f64 {
         let (new1, new2) = (1.0 - step.beta1, 1.0 - step.beta2);
-        for (((value, mean), square), &grad) in value.iter_mut().zip(mean).zip(square).zip(grad) {
+        let mut squares = [0.0; LANES];
+        let mut element = |i: usize, [value, mean, square]: [&mut f32; 3], grad: f32| {
+            squares[i] = grad.mul_add(grad, squares[i]);
             let grad = grad * step.shrink;
             *mean = mean.mul_add(step.beta1, grad * new1);
             *square = square.mul_add(step.beta2, grad * grad * new2);
             let divisor = square.sqrt().mul_add(step.root, step.epsilon);
             *value = value.mul_add(step.keep, -(*mean / divisor * step.rate));
+        };
+        let [(value, value_rest), (mean, mean_rest), (square, square_rest)] =
+            [value, mean, square].map(<[f32]>::as_chunks_mut::<LANES>);
+        let (grad, grad_rest) = grad.as_chunks::<LANES>();
+        for (((value, mean), square), grad) in value.iter_mut().zip(mean).zip(square).zip(grad) {
+            for i in 0..LANES {
+                element(i, [&mut value[i], &mut mean[i], &mut square[i]], grad[i]);
+            }
         }
+        for (i, &grad) in grad_rest.iter().enumerate() {
+            element(i, [&mut value_rest[i], &mut mean_rest[i], &mut square_rest[i]], grad);
+        }
+        f64::from(sum(squares))
     }
 
     /// Moves `target` a share of the way to `value`.

@@ -71,8 +71,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// Returns the sum of squares of the gradient.
     fn update(self, level: Level, step: AdamStep) -> f64 {
-        let squares = kernel::square_sum(level, self.grad);
-        kernel::adam(level, self.value, self.mean, self.square, self.grad, step);
+        let squares = kernel::adam(level, self.value, self.mean, self.square, self.grad, step);
         if let Some(target) = self.target {
             kernel::follow(level, target, self.value, step.tau);
         }
