@@ -22,17 +22,6 @@ pub struct FiniteTeam<'a> {
     evidence: Vec<f32>,
     tasks: Vec<f32>,
     values: Vec<f32>,
-    under_way: Vec<UnderWay>,
-}
-
-/// An action that is being held.
-#[derive(Clone, Debug)]
-struct UnderWay {
-    /// The state it was begun in, as the view lists it, and the choice; nothing if another has to be made.
-    begun: Option<(usize, usize)>,
-    action: ActionBuf,
-    /// Steps it is still to be held.
-    left: usize,
 }
 
 impl<'a> FiniteTeam<'a> {
@@ -51,24 +40,22 @@ impl<'a> FiniteTeam<'a> {
             evidence,
             tasks: Vec::new(),
             values: Vec::new(),
-            under_way: Vec::new(),
         }
     }
 
-    /// The best action at `obs` for a game, held from now on.
-    fn choose(&self, game: &Game, number: usize, obs: &[f32]) -> UnderWay {
+    /// The best action at `obs` for a game.
+    fn choose(&self, game: &Game, number: usize, obs: &[f32]) -> ActionBuf {
         let survey = self.agent.survey();
         let state = survey.nearest(obs);
         if let Reward::Goal { goal, .. } = &game.task.reward
             && survey.nearest(goal) == state
             && let Some(action) = survey.view().straight(obs, goal)
         {
-            return UnderWay { begun: None, action, left: 1 };
+            return action;
         }
         let q = &self.values[number * survey.pairs() + state * survey.actions()..][..survey.actions()];
-        let best = (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
-        let begun = survey.view().state_of(obs).map(|state| (state, best));
-        UnderWay { begun, action: survey.view().action(best), left: survey.view().hold() }
+        // A push that is less than a step worse than the best one leads on as well.
+        survey.view().action(q, self.agent.model().config().gamma)
     }
 
     /// Refreshes what each action is worth to the games `which`.
@@ -125,8 +112,6 @@ impl Team for FiniteTeam<'_> {
     fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
         self.tasks = games.iter().flat_map(|game| self.agent.task(&game.task.reward)).collect();
         self.values = vec![0.0; games.len() * self.agent.survey().pairs()];
-        let nothing = UnderWay { begun: None, action: self.agent.survey().view().action(0), left: 0 };
-        self.under_way = vec![nothing; games.len()];
         self.think(&(0..games.len()).collect::<Vec<_>>());
         Ok(())
     }
@@ -140,31 +125,34 @@ impl Team for FiniteTeam<'_> {
     ) -> Result<(), LearnError> {
         let dim = self.agent.survey().spec().obs_dim();
         for (&number, obs) in running.iter().zip(obs.chunks_exact(dim)) {
-            if self.under_way[number].left == 0 {
-                self.under_way[number] = self.choose(&games[number], number, obs);
-            }
-            self.under_way[number].left -= 1;
-            actions.push(self.under_way[number].action.as_action());
+            actions.push(self.choose(&games[number], number, obs).as_action());
         }
         Ok(())
     }
 
-    fn observe(&mut self, running: &[usize], _: &[f32], _: &Actions, next: &[f32]) -> Result<(), LearnError> {
+    fn observe(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        actions: &Actions,
+        next: &[f32],
+    ) -> Result<(), LearnError> {
+        if !self.online {
+            return Ok(());
+        }
         let survey = self.agent.survey();
-        let states = survey.states();
-        let mut news = Vec::new();
-        for (&number, next) in running.iter().zip(next.chunks_exact(survey.spec().obs_dim())) {
-            let way = &mut self.under_way[number];
-            let Some((begun, action)) = way.begun else { continue };
-            let Some(here) = survey.view().state_of(next) else { continue };
-            if here == begun && way.left > 0 {
-                continue;
-            }
-            way.left = 0;
-            let token = survey.view().led(begun, action, here).and_then(|led| survey.token_of(led));
+        let (states, dim) = (survey.states(), survey.spec().obs_dim());
+        let (mut news, mut moves) = (Vec::new(), Vec::new());
+        let steps = obs.chunks_exact(dim).zip(next.chunks_exact(dim)).enumerate();
+        for (&number, (row, (obs, next))) in running.iter().zip(steps) {
             let evidence = &mut self.evidence[number * states * 2..(number + 1) * states * 2];
-            if let Some(token) = token.filter(|_| self.online) {
+            let before = evidence.to_vec();
+            moves.clear();
+            survey.view().add_moves(obs, actions.get(row), next, &mut moves);
+            for token in moves.iter().filter_map(|&led| survey.token_of(led)) {
                 survey.add_evidence(token as usize, evidence);
+            }
+            if *evidence != before {
                 news.push(number);
             }
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windvane_world::episodes::Episodes;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{ActionSpace, EnvSpec};
+use windvane_world::{Action, ActionSpace, EnvSpec};
 
 /// Marks a state of the listing that no episode visited.
 const NEVER: u32 = u32::MAX;
@@ -142,7 +142,7 @@ impl Survey {
 
     /// The tokens of a walk.
     pub fn tokens_of(&self, walk: &Trajectory) -> Vec<u32> {
-        let moves = self.view.moves(walk.observations(), |step| walk.actions().get(step), walk.len());
+        let moves = moves(&self.view, walk.observations(), |step| walk.actions().get(step), walk.len());
         moves.into_iter().filter_map(|led| self.token_of(led)).collect()
     }
 
@@ -238,7 +238,7 @@ impl Survey {
     }
 
     /// Writes what a set of tokens (`bag [vocabulary]`, marked by 1) says of each state, `[states * 2]`: 1 if it was entered
-    /// (or left), and 1 if it was refused, that is, was the only other state that a move could have led to.
+    /// (or left), and 1 if it was refused, that is, was the only state that a move without effect could have led to.
     pub fn write_evidence(&self, bag: &[f32], evidence: &mut [f32]) {
         evidence.fill(0.0);
         for token in (0..bag.len()).filter(|&token| bag[token] > 0.0) {
@@ -255,8 +255,8 @@ impl Survey {
         evidence[from * 2] = 1.0;
         evidence[entered * 2] = 1.0;
         // Of several ways not taken, nobody knows which was shut.
-        let mut others = outcomes.iter().filter(|&&s| s as usize != from && s as usize != entered);
-        if let (Some(&other), None) = (others.next(), others.next()) {
+        let mut others = outcomes.iter().filter(|&&s| s as usize != from);
+        if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
             evidence[other as usize * 2 + 1] = 1.0;
         }
     }
@@ -334,5 +334,21 @@ fn walk(data: &Episodes, view: &View, episode: usize) -> Result<Vec<Move>, Learn
         }
     }
     let actions = data.actions(episode);
-    Ok(view.moves(observations, |step| actions.get(step), data.length(episode)))
+    Ok(moves(view, observations, |step| actions.get(step), data.length(episode)))
+}
+
+/// The moves of so many steps; `observations` has one row more.
+fn moves<'a>(
+    view: &View,
+    observations: &[f32],
+    actions: impl Fn(usize) -> Action<'a>,
+    steps: usize,
+) -> Vec<Move> {
+    let dim = view.spec().obs_dim();
+    let mut moves = Vec::with_capacity(steps);
+    for (step, pair) in observations.windows(2 * dim).step_by(dim).take(steps).enumerate() {
+        let (obs, next) = pair.split_at(dim);
+        view.add_moves(obs, actions(step), next, &mut moves);
+    }
+    moves
 }

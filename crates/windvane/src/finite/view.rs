@@ -1,29 +1,24 @@
 //! How a world is seen as a finite one: as it is, or a continuous one in boxes.
 //!
-//! In boxes a state is a box and an action is a push in one of a few directions, held for some steps. A push leads one box
-//! on along each axis that it has a part of, or not: slides along walls are outcomes of their own.
+//! In boxes a state is a box and an action is a push along one axis. A single step of the world tells something of boxes
+//! when it crosses into the next one, or when a push along an axis does not move at all along it: then it was refused. Whoever
+//! acts pushes along several axes at once where each of them leads on, and so slides along what is in the way of one.
 
 use crate::error::LearnError;
-use crate::neural::moves::Moves;
 use serde::{Deserialize, Serialize};
 use windvane_world::{Action, ActionBuf, ActionSpace, Dim, EnvSpec};
 
+/// A push along an axis weaker than this share of the strongest says nothing.
+const WEAKEST_PUSH: f32 = 0.1;
+/// A push that moves by less than this share of a box was refused.
+const STANDSTILL: f32 = 1e-5;
+
 /// How a continuous world is made finite.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoxConfig {
     /// Side of a box, in units of the observation; 0 takes the world's own states.
     pub side: f64,
-    /// Directions of a push.
-    pub directions: usize,
-    /// Steps that a push is held, unless it reaches another box before.
-    pub hold: usize,
-}
-
-impl Default for BoxConfig {
-    fn default() -> Self {
-        Self { side: 0.0, directions: 8, hold: 10 }
-    }
 }
 
 /// A finite view of a world.
@@ -38,8 +33,8 @@ struct Boxes {
     /// Where the first box begins, along each axis.
     low: Vec<f32>,
     side: f32,
-    hold: usize,
-    moves: Moves,
+    /// The lowest and the highest value of each component of an action.
+    range: Vec<[f32; 2]>,
 }
 
 /// One action and where it led: states as [`View::spec`] lists them.
@@ -56,32 +51,31 @@ pub struct Move {
 impl View {
     /// A view of a world; an error if it is not finite and `config` does not make it so.
     pub fn new(world: &EnvSpec, config: &BoxConfig) -> Result<Self, LearnError> {
-        let bad = |problem: &str| LearnError::Config { origin: world.name.clone(), problem: problem.into() };
+        let bad = |problem: String| LearnError::Config { origin: world.name.clone(), problem };
         match &world.action {
-            _ if config.side < 0.0 || (config.side > 0.0 && (config.directions < 4 || config.hold == 0)) => {
-                Err(bad(
-                    "\"boxes\" wants a side of at least 0, at least 4 directions and a hold of at least 1",
-                ))
+            _ if config.side < 0.0 || !config.side.is_finite() => {
+                Err(bad(format!("\"boxes.side\" is {}; expected at least 0", config.side)))
             }
             ActionSpace::Discrete { .. } if world.states().is_some() => {
                 Ok(Self { spec: world.clone(), boxes: None })
             }
-            ActionSpace::Continuous { low, high }
-                if config.side > 0.0 && low.len() == 2 && world.obs_dim() == 2 =>
-            {
-                let moves =
-                    Moves::Compass { directions: config.directions, low: low.clone(), high: high.clone() };
-                Ok(Self::in_boxes(world, config, moves))
+            ActionSpace::Continuous { low, high } if config.side > 0.0 => {
+                if low.len() != world.obs_dim() {
+                    return Err(bad(format!(
+                        "boxes are for actions that push along the axes of the observation; there are {} components of one and {} \
+                         of the other",
+                        low.len(),
+                        world.obs_dim()
+                    )));
+                }
+                let range = low.iter().zip(high).map(|(&low, &high)| [low, high]).collect();
+                Ok(Self::in_boxes(world, config.side as f32, range))
             }
-            ActionSpace::Continuous { .. } if config.side > 0.0 => {
-                Err(bad("boxes are for observations and actions of two components"))
-            }
-            _ => Err(bad("its states cannot be listed; set \"boxes.side\", or core = \"neural\"")),
+            _ => Err(bad("its states cannot be listed; set \"boxes.side\", or core = \"neural\"".into())),
         }
     }
 
-    fn in_boxes(world: &EnvSpec, config: &BoxConfig, moves: Moves) -> Self {
-        let side = config.side as f32;
+    fn in_boxes(world: &EnvSpec, side: f32, range: Vec<[f32; 2]>) -> Self {
         let count = |dim: &Dim| ((dim.high - dim.low) / side).ceil().max(1.0);
         // As many as cover the range, around its middle.
         let low =
@@ -93,24 +87,20 @@ impl View {
             integer: true,
             name: dim.name.clone(),
         });
-        let names = (0..config.directions).map(|d| format!("push-{d}")).collect();
+        let names =
+            world.observation.iter().flat_map(|dim| ["+", "-"].map(|way| format!("{}{way}", dim.name)));
         let spec = EnvSpec {
             name: world.name.clone(),
             observation: observation.collect(),
-            action: ActionSpace::Discrete { names },
+            action: ActionSpace::Discrete { names: names.collect() },
             horizon: world.horizon,
         };
-        Self { spec, boxes: Some(Boxes { low: low.collect(), side, hold: config.hold, moves }) }
+        Self { spec, boxes: Some(Boxes { low: low.collect(), side, range }) }
     }
 
     /// The finite world.
     pub fn spec(&self) -> &EnvSpec {
         &self.spec
-    }
-
-    /// Steps that an action is held.
-    pub fn hold(&self) -> usize {
-        self.boxes.as_ref().map_or(1, |boxes| boxes.hold)
     }
 
     /// The state seen as `obs`; nothing if there is no such state.
@@ -139,64 +129,71 @@ impl View {
         }
     }
 
-    /// The moves that a walk is made of: one for each step, or for each held push. `observations` has one row more than
-    /// there are actions; what is no single push, or leads to no state, is left out.
-    pub fn moves<'a>(
-        &self,
-        observations: &[f32],
-        actions: impl Fn(usize) -> Action<'a>,
-        count: usize,
-    ) -> Vec<Move> {
-        let dim = self.spec.obs_dim();
-        let state = |row: usize| self.state_of(&observations[row * dim..(row + 1) * dim]);
-        let held = |start: usize| {
-            let end = start + self.hold();
-            let action = match &self.boxes {
-                None => match actions(start) {
-                    Action::Discrete(action) => action as usize,
-                    Action::Continuous(_) => return None,
-                },
-                Some(boxes) => {
-                    let mut seen = Vec::new();
-                    boxes.moves.push((start..end).map(&actions), &mut seen);
-                    boxes.moves.choice(&seen)?
+    /// Adds the moves that one step of the world amounts to.
+    pub fn add_moves(&self, obs: &[f32], action: Action<'_>, next: &[f32], moves: &mut Vec<Move>) {
+        let (Some(from), Some(to)) = (self.state_of(obs), self.state_of(next)) else { return };
+        match (&self.boxes, action) {
+            (None, Action::Discrete(action)) => moves.push(Move { from, action: action as usize, to }),
+            (Some(boxes), Action::Continuous(action)) => {
+                for (axis, (&push, &range)) in action.iter().zip(&boxes.range).enumerate() {
+                    let push = share(push, range);
+                    let action = 2 * axis + usize::from(push < 0.0);
+                    let still = (next[axis] - obs[axis]).abs() < STANDSTILL * boxes.side;
+                    let refused = from == to && still && push.abs() > WEAKEST_PUSH;
+                    if refused || self.beside(from, action) == Some(to) {
+                        moves.push(Move { from, action, to });
+                    }
                 }
-            };
-            self.led(state(start)?, action, state(end)?)
-        };
-        (0..count / self.hold()).filter_map(|number| held(number * self.hold())).collect()
+            }
+            _ => {}
+        }
     }
 
-    /// The move of taking `action` in `from` and being in `to` afterwards: at most a box on along each axis of the push.
-    pub fn led(&self, from: usize, action: usize, to: usize) -> Option<Move> {
-        let Some(boxes) = &self.boxes else { return Some(Move { from, action, to }) };
-        let dim = self.spec.obs_dim();
-        let (mut start, mut end) = (vec![0.0; dim], vec![0.0; dim]);
-        self.write_place(from, &mut start);
-        self.write_place(to, &mut end);
-        for ((x, end), push) in start.iter_mut().zip(end).zip(boxes.moves.seen(action)) {
-            let way = push.round();
-            *x += if way * (end - *x) >= 1.0 { way } else { 0.0 };
-        }
-        Some(Move { from, action, to: self.spec.state_of(&start)? })
+    /// The box that a push leads to if nothing is in its way.
+    fn beside(&self, state: usize, action: usize) -> Option<usize> {
+        let mut place = vec![0.0; self.spec.obs_dim()];
+        self.write_place(state, &mut place);
+        place[action / 2] += sign(action);
+        self.spec.state_of(&place)
     }
 
-    /// The action behind a choice.
-    pub fn action(&self, choice: usize) -> ActionBuf {
-        match &self.boxes {
-            None => ActionBuf::Discrete(choice as u32),
-            Some(boxes) => boxes.moves.action(choice, &[]),
-        }
+    /// The best action where choices have these worths; in boxes every push that is worth more than `enough` of the best.
+    pub fn action(&self, worths: &[f32], enough: f32) -> ActionBuf {
+        let better = |best: usize, a: usize| if worths[a] > worths[best] { a } else { best };
+        let best = (1..worths.len()).fold(0, better);
+        let Some(boxes) = &self.boxes else { return ActionBuf::Discrete(best as u32) };
+        boxes.push((0..worths.len() / 2).map(|axis| {
+            let way = better(2 * axis, 2 * axis + 1);
+            if way == best || worths[way] > enough * worths[best] { sign(way) } else { 0.0 }
+        }))
     }
 
     /// Straight from `obs` to `goal`: within a box nothing better is known. Nothing where states are points.
     pub fn straight(&self, obs: &[f32], goal: &[f32]) -> Option<ActionBuf> {
         let boxes = self.boxes.as_ref()?;
-        let way: Vec<f32> = goal.iter().zip(obs).map(|(goal, x)| goal - x).collect();
-        let length = way.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-6);
-        let choice = boxes.moves.choice(&way.iter().map(|x| x / length).collect::<Vec<_>>())?;
-        Some(boxes.moves.action(choice, &[]))
+        let way = || goal.iter().zip(obs).map(|(to, x)| to - x);
+        let longest = way().fold(f32::MIN_POSITIVE, |longest, x| longest.max(x.abs()));
+        Some(boxes.push(way().map(|x| x / longest)))
     }
+}
+
+impl Boxes {
+    /// The action that pushes by these shares of the strongest.
+    fn push(&self, shares: impl Iterator<Item = f32>) -> ActionBuf {
+        let component =
+            |(share, &[low, high]): (f32, &[f32; 2])| f32::midpoint(low, high) + share * (high - low) / 2.0;
+        ActionBuf::Continuous(shares.zip(&self.range).map(component).collect())
+    }
+}
+
+/// Which way along its axis a push goes.
+fn sign(action: usize) -> f32 {
+    if action.is_multiple_of(2) { 1.0 } else { -1.0 }
+}
+
+/// A push as a share of the strongest.
+fn share(push: f32, [low, high]: [f32; 2]) -> f32 {
+    2.0 * (push - low) / (high - low) - 1.0
 }
 
 #[cfg(test)]
@@ -207,7 +204,7 @@ mod tests {
     fn boxes() -> (EnvSpec, View) {
         let world = make("pointmass", &WorldConfig { seed: 0, train: Some(1), test: Some(1) }).unwrap();
         let spec = world.spec().clone();
-        let view = View::new(&spec, &BoxConfig { side: 2.0, ..BoxConfig::default() }).unwrap();
+        let view = View::new(&spec, &BoxConfig { side: 4.0 }).unwrap();
         (spec, view)
     }
 
@@ -215,7 +212,7 @@ mod tests {
     fn boxes_cover_the_world_and_hold_their_middles() {
         let (world, view) = boxes();
         let states = view.spec().states().unwrap();
-        assert_eq!(states, 144, "12 by 12 boxes, four to a cell");
+        assert_eq!(states, 36, "6 by 6 boxes");
         let mut obs = [0.0; 2];
         for state in 0..states {
             view.write_obs(state, &mut obs);
@@ -227,15 +224,40 @@ mod tests {
     }
 
     #[test]
-    fn a_push_leads_on_along_its_own_axes_only() {
+    fn a_step_tells_of_boxes_when_it_crosses_or_is_refused() {
         let (_, view) = boxes();
-        let at = |x: f32, y: f32| view.spec().state_of(&[x, y]).unwrap();
-        let led = |action, to| view.led(at(5.0, 5.0), action, to).unwrap().to;
-        assert_eq!(led(0, at(6.0, 6.0)), at(6.0, 5.0), "east: what it drifted north does not count");
-        assert_eq!(led(0, at(5.0, 5.0)), at(5.0, 5.0), "refused");
-        assert_eq!(led(1, at(6.0, 6.0)), at(6.0, 6.0), "north-east");
-        assert_eq!(led(1, at(5.0, 6.0)), at(5.0, 6.0), "north-east, sliding along a wall");
-        assert_eq!(led(4, at(6.0, 5.0)), at(5.0, 5.0), "west never leads east");
+        let at = |obs: [f32; 2]| view.state_of(&obs).unwrap();
+        let told = |obs: [f32; 2], push: [f32; 2], next: [f32; 2]| {
+            let mut moves = Vec::new();
+            view.add_moves(&obs, Action::Continuous(&push), &next, &mut moves);
+            moves
+        };
+        let here = at([0.0, 0.0]);
+        let led = |action, to| Move { from: here, action, to };
+        assert_eq!(told([0.0, 0.0], [1.0, 0.5], [0.2, 0.1]), [], "on its way");
+        let east = at([4.0, 0.0]);
+        assert_eq!(told([1.9, 0.0], [1.0, 0.5], [2.1, 0.1]), [led(0, east)]);
+        assert_eq!(
+            told([1.3, 0.0], [1.0, -1.0], [1.3, -0.2]),
+            [led(0, here)],
+            "refused along x, not along y"
+        );
+        let corner = told([1.3, 1.3], [1.0, 1.0], [1.3, 1.3]);
+        assert_eq!(corner, [led(0, here), led(2, here)], "refused along both");
+        assert_eq!(told([1.3, 0.0], [0.05, 0.0], [1.3, 0.0]), [], "hardly a push");
+        let there = at([0.0, 4.0]);
+        let back = told([0.0, 2.1], [0.0, -1.0], [0.0, 1.9]);
+        assert_eq!(back, [Move { from: there, action: 3, to: here }]);
+    }
+
+    #[test]
+    fn what_leads_on_along_several_axes_is_pushed_along_all_of_them() {
+        let (_, view) = boxes();
+        let ActionSpace::Discrete { names } = &view.spec().action else { panic!("pushes are listed") };
+        assert_eq!(names.join(" "), "x+ x- y+ y-");
+        assert_eq!(view.action(&[1.0, 0.5, 0.2, 0.8], 0.9), ActionBuf::Continuous(vec![1.0, 0.0]));
+        assert_eq!(view.action(&[1.0, 0.5, 0.2, 0.95], 0.9), ActionBuf::Continuous(vec![1.0, -1.0]));
+        assert_eq!(view.straight(&[0.0, 0.0], &[0.5, -1.0]), Some(ActionBuf::Continuous(vec![0.5, -1.0])));
     }
 
     #[test]
@@ -243,6 +265,6 @@ mod tests {
         let (world, _) = boxes();
         let error = View::new(&world, &BoxConfig::default()).unwrap_err().to_string();
         assert!(error.contains("boxes.side"), "{error}");
-        assert!(View::new(&world, &BoxConfig { side: 2.0, directions: 3, hold: 10 }).is_err());
+        assert!(View::new(&world, &BoxConfig { side: -1.0 }).is_err());
     }
 }
