@@ -165,6 +165,11 @@ impl FbModel {
         Some(predictor.support(s, self.matrix(places.beliefs.clone(), predictor.dim())))
     }
 
+    /// Whether F goes through a predictor.
+    pub(super) fn predicts(&self) -> bool {
+        self.predictor.is_some()
+    }
+
     /// Whether each choice has a head of its own.
     pub(super) fn has_heads(&self) -> bool {
         self.actor.is_none() && self.predictor.is_none()

@@ -65,6 +65,10 @@ impl Agent for NeuralAgent {
         Ok(Box::new(NeuralTeam { agent: self, online, lookahead: acting.lookahead, tables }))
     }
 
+    fn looks_ahead(&self) -> bool {
+        self.model.predicts()
+    }
+
     fn vitals(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Metrics, LearnError> {
         Ok(Metrics::new()) // its trainer logs them with every row
     }
