@@ -365,6 +365,7 @@ impl Learner for FbTrainer {
             |part: fn(&target::Aim) -> &[f32]| aims.iter().flat_map(part).copied().collect::<Vec<_>>();
         let density = gather(|aim| &aim.density);
         let width = density.len() / config.groups / rows; // states, or d
+        let spread = density.iter().map(|x| f64::from(x * x)).sum::<f64>() / density.len() as f64;
         let density = self.model.constant(density, [config.groups * rows, width]);
         let worth = self.model.constant(gather(|aim| &aim.worth), [config.groups * rows, 1]);
         let known = self.model.constant(gather(|aim| &aim.known), [config.groups * rows, 1]);
@@ -389,7 +390,8 @@ impl Learner for FbTrainer {
                     let miss = ((m - density.clone()) / size(states, config.gamma)).powf_scalar(2.0);
                     (miss * rho.clone()).sum_dim(1) * states as f64
                 }
-                None => ((f.clone() - density.clone()) / size(1, config.gamma)).powf_scalar(2.0).mean_dim(1),
+                // Features and their sums have no size of their own: errors count relative to what is aimed at.
+                None => (f.clone() - density.clone()).powf_scalar(2.0).mean_dim(1) / spread,
             };
             let miss = (miss * known.clone()).sum() / (total.clone() * 2.0); // [1]
             let q = f.reshape([config.groups, rows, dim]).matmul(z.clone().reshape([config.groups, dim, 1]));

@@ -5,7 +5,6 @@ use crate::correction::{Seen, weighted};
 use crate::methods::hilp::HilpConfig;
 use crate::phi::Source;
 use rand::RngExt as _;
-use rand_distr::{Distribution as _, Geometric};
 use windvane_world::Rng;
 
 /// Draws before an episode without any moves is taken for the whole group.
@@ -26,7 +25,7 @@ impl Source for Survey {
         let goal = if rng.random_bool(config.random_goals) {
             weighted(self.rho(), rng.random())
         } else {
-            leads_to((at + ahead(config, rng)).min(tokens.len() - 1))
+            leads_to((at + config.ahead(rng)).min(tokens.len() - 1))
         };
         for (rows, state) in rows.iter_mut().zip([self.left(tokens[at]), leads_to(at), goal]) {
             let start = rows.len();
@@ -40,11 +39,6 @@ impl Source for Survey {
         let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states)));
         (one_hot.collect(), self.rho().to_vec())
     }
-}
-
-/// How many transitions ahead a goal lies, beyond the one that leads on.
-pub(crate) fn ahead(config: &HilpConfig, rng: &mut Rng) -> usize {
-    Geometric::new(1.0 - config.future).map_or(0, |steps| steps.sample(rng) as usize)
 }
 
 impl Survey {

@@ -50,7 +50,7 @@ pub(super) fn cells(world: &dyn Cmdp, survey: &Survey) -> Vec<usize> {
 }
 
 /// The true dynamics of the first training context, as a belief that knows them would decode them.
-fn truth(world: &dyn Cmdp, survey: &Survey) -> Vec<f32> {
+pub(super) fn truth(world: &dyn Cmdp, survey: &Survey) -> Vec<f32> {
     let grid = world.grid().unwrap();
     let layout = grid.layout(world.contexts(Split::Train)[0]).unwrap();
     let cells = cells(world, survey);

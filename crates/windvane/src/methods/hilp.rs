@@ -7,7 +7,9 @@ use super::{Method, fb};
 use crate::phi::{FeatureLearner, PhiConfig, PhiNets, Transitions};
 use crate::nn::Weights;
 use burn::tensor::Tensor;
+use rand_distr::{Distribution as _, Geometric};
 use serde::{Deserialize, Serialize};
+use windvane_world::Rng;
 
 pub(super) const METHOD: Method = Method {
     name: "hilp",
@@ -35,6 +37,13 @@ pub struct HilpConfig {
 impl Default for HilpConfig {
     fn default() -> Self {
         Self { discount: 0.98, expectile: 0.9, random_goals: 0.375, future: 0.99 }
+    }
+}
+
+impl HilpConfig {
+    /// How many transitions further ahead a goal lies than the state that follows.
+    pub(crate) fn ahead(&self, rng: &mut Rng) -> usize {
+        Geometric::new(1.0 - self.future).map_or(0, |moves| moves.sample(rng) as usize)
     }
 }
 

@@ -21,7 +21,8 @@ pub(super) const METHOD: Method = Method {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LapConfig {
-    /// Weight of the orthonormality beside the change along a transition, both per feature.
+    /// Weight of the orthonormality beside the mean change of a feature along a transition; the code of Touati et al. 2023:
+    /// 1. Much less, and features that change fast are not worth their length and vanish.
     pub ortho: f64,
     /// Whether features have length sqrt(d), as in the code of Touati et al. 2023. Eigenvectors do not.
     pub sphere: bool,
@@ -55,6 +56,7 @@ impl FeatureLearner for Lap {
     ) -> Tensor<1> {
         let [here, next] = [&batch.s, &batch.next].map(|s| nets.of(weights, 0, s.clone())); // [rows, d]
         let change = (here.clone() - next).powf_scalar(2.0).sum_dim(1).mean();
-        (change + ops::ortho_loss(here) * config.lap.ortho) / config.dim as f64
+        let dim = config.dim as f64;
+        (change / dim + ops::ortho_loss(here) * (2.0 * config.lap.ortho)) / dim
     }
 }

@@ -45,11 +45,11 @@ impl Default for PhiConfig {
     fn default() -> Self {
         Self {
             dim: 50,
-            steps: 3000,
-            batch: 512,
+            steps: 1000,
+            batch: 256,
             rate: 1e-3,
             tau: 0.02,
-            ridge: 1e-3,
+            ridge: 1e-6,
             hilp: HilpConfig::default(),
             lap: LapConfig::default(),
         }
