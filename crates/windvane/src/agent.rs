@@ -25,9 +25,28 @@ pub trait Agent {
     /// A team for one game per context trajectory, in the order the games will have.
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError>;
 
+    /// Whether it can look ahead at all; what is asked for otherwise is ignored.
+    fn looks_ahead(&self) -> bool;
+
     /// The few numbers to watch while it is trained, besides its scores.
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
 
     /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
     fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;
+}
+
+/// What `make` makes of each context; of one that several games share it is made once.
+pub(crate) fn once_each<T: Clone>(
+    contexts: &[&Trajectory],
+    mut make: impl FnMut(&Trajectory) -> Result<T, LearnError>,
+) -> Result<Vec<T>, LearnError> {
+    let mut made: Vec<T> = Vec::with_capacity(contexts.len());
+    for (i, context) in contexts.iter().enumerate() {
+        let again = contexts[..i].iter().position(|other| std::ptr::eq(*other, *context));
+        made.push(match again {
+            Some(first) => made[first].clone(),
+            None => make(context)?,
+        });
+    }
+    Ok(made)
 }

@@ -1,13 +1,14 @@
 //! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
 
-use crate::agent::{Acting, Agent};
+use crate::agent::{Acting, Agent, Players};
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 use windvane_world::collect::{Behaviour as _, Policy};
-use windvane_world::protocol::{Game, Outcome, play, rollout};
+use windvane_world::protocol::{Game, Outcome, RandomPlayer, Team, play, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Cmdp, ContextId, Split, Start, Task};
+use windvane_world::{Actions, Cmdp, ContextId, Split, Start, Task};
 
 /// How the belief is used while acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +93,21 @@ pub fn evaluate(
     config: &EvalConfig,
     seed: u64,
 ) -> Result<Vec<ScoreRow>, LearnError> {
+    Ok(evaluate_timed(world, agent, split, belief, config, seed)?.0)
+}
+
+/// The same, and the seconds that the agent took to adapt to a new context, on average: all it does between seeing the
+/// random trajectories and its first actions, for all tasks of a context together.
+pub fn evaluate_timed(
+    world: &dyn Cmdp,
+    agent: &dyn Agent,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+    seed: u64,
+) -> Result<(Vec<ScoreRow>, f64), LearnError> {
+    // What is not done must not stand in a row.
+    let config = &EvalConfig { lookahead: if agent.looks_ahead() { config.lookahead } else { 0 }, ..*config };
     let mut games = Vec::new();
     let mut rows = Vec::new();
     let mut contexts = Vec::new();
@@ -104,21 +120,84 @@ pub fn evaluate(
             for round in 0..config.rounds {
                 let which = contexts.len() - (config.rounds - round) as usize;
                 rows.push((which, row(context, &task, round, optimal_steps, split, belief, config)));
-                let rng = stream(seed, "game", &[context.0, round]);
-                games.push(Game { context, task: task.clone(), rng });
+                games.push(game(context, &task, round, seed));
             }
         }
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
-    let mut team = agent.players(&seen, &Acting { belief, lookahead: config.lookahead })?;
-    let outcomes = play(world, games, &mut *team)?;
+    let clock = Instant::now();
+    let team = agent.players(&seen, &Acting { belief, lookahead: config.lookahead })?;
+    let mut team = Timed { team, clock, seconds: 0.0 };
+    let outcomes = play(world, games, &mut team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {
         success: outcome.success,
         reward: outcome.reward,
         steps: outcome.steps,
         ..row
     };
-    Ok(rows.into_iter().zip(outcomes).map(finish).collect())
+    let rows = rows.into_iter().zip(outcomes).map(finish).collect();
+    Ok((rows, team.seconds / contexts.len().max(1) as f64))
+}
+
+/// The share of games that random actions win, under the same protocol.
+pub fn random_success(
+    world: &dyn Cmdp,
+    split: Split,
+    config: &EvalConfig,
+    seed: u64,
+) -> Result<f64, LearnError> {
+    let (mut won, mut all) = (0_usize, 0_usize);
+    for &context in world.contexts(split).iter().take(config.contexts) {
+        for task in world.tasks(context)? {
+            for round in 0..config.rounds {
+                let mut player = RandomPlayer(world.spec().action.clone());
+                won += usize::from(rollout(world, game(context, &task, round, seed), &mut player)?.success);
+                all += 1;
+            }
+        }
+    }
+    Ok(won as f64 / all.max(1) as f64)
+}
+
+fn game(context: ContextId, task: &Task, round: u64, seed: u64) -> Game {
+    Game { context, task: task.clone(), rng: stream(seed, "game", &[context.0, round]) }
+}
+
+/// A team, and the seconds it took to get ready.
+struct Timed<'a> {
+    team: Players<'a>,
+    clock: Instant,
+    seconds: f64,
+}
+
+impl Team for Timed<'_> {
+    type Error = LearnError;
+
+    fn begin(&mut self, games: &[Game], obs: &[f32]) -> Result<(), LearnError> {
+        self.team.begin(games, obs)?;
+        self.seconds = self.clock.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn act(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        games: &mut [Game],
+        actions: &mut Actions,
+    ) -> Result<(), LearnError> {
+        self.team.act(running, obs, games, actions)
+    }
+
+    fn observe(
+        &mut self,
+        running: &[usize],
+        obs: &[f32],
+        actions: &Actions,
+        next: &[f32],
+    ) -> Result<(), LearnError> {
+        self.team.observe(running, obs, actions, next)
+    }
 }
 
 /// The share of games that reached their goal.

@@ -17,6 +17,15 @@ pub fn project(v: &mut [f32]) {
     }
 }
 
+/// A task vector with something added to it, on the sphere again; as it is with nothing.
+pub fn shifted(mut z: Vec<f32>, shift: &[f32]) -> Vec<f32> {
+    if !shift.is_empty() {
+        z.iter_mut().zip(shift).for_each(|(z, shift)| *z += shift);
+        project(&mut z);
+    }
+    z
+}
+
 /// Draws a direction uniformly from the sphere of radius `sqrt(d)`.
 pub fn uniform(rng: &mut Rng, out: &mut [f32]) {
     out.iter_mut().for_each(|x| *x = StandardNormal.sample(rng));

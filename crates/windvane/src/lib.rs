@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod bench;
 pub mod config;
+pub mod correction;
 pub mod device;
 pub mod doctor;
 pub mod error;
@@ -13,6 +14,7 @@ mod linalg;
 pub mod methods;
 pub mod neural;
 pub mod nn;
+pub mod phi;
 pub mod report;
 pub mod run;
 pub mod train;

@@ -5,6 +5,7 @@ use crate::config::{Core, Plan};
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate, success};
 use crate::methods::Method;
+use crate::phi::{Phi, PhiTrainer, Source};
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
 use crate::train::{Ended, Evaluation, Learner, Metrics, Schedule, checkpoint, train};
@@ -13,6 +14,7 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use windvane_world::collect::{CollectConfig, collect};
 use windvane_world::episodes::Episodes;
@@ -133,7 +135,31 @@ impl Run {
 
     /// Whether a belief is trained before the agent.
     pub fn needs_belief(&self) -> bool {
-        self.method.believes() || (self.plan.core == Core::Neural && self.plan.neural.needs_predictor())
+        let predicts = self.plan.core == Core::Neural && self.plan.neural.needs_predictor();
+        self.method.believes() || (predicts && self.method.features.is_none())
+    }
+
+    /// The trained features of states, by networks with `hidden` widths, for a method that has someone to learn them; `None`
+    /// if it was interrupted, or has nobody.
+    pub(crate) fn features(
+        &self,
+        source: Arc<dyn Source>,
+        hidden: &[usize],
+        site: &mut Site<'_>,
+    ) -> Result<Option<Phi>, LearnError> {
+        let Some(learner) = self.method.features else { return Ok(None) };
+        let Plan { world, data, core, boxes, neural, phi: config, .. } = &self.plan;
+        let mut trainer = PhiTrainer::new(learner, source, hidden, *config, self.seed, site.device)?;
+        let stage = Stage {
+            title: "features",
+            name: &format!("features of {}", self.method.name),
+            path: &self.agent.with_extension("features.safetensors"),
+            steps: config.steps,
+            looks: 0,
+            settings: (world, data, core, boxes, (neural.repeat, neural.features), hidden, config),
+        };
+        let finished = self.train(&mut trainer, &stage, |_| None, site)?;
+        Ok(finished.then(|| trainer.phi()))
     }
 
     /// The data set, collected if it is not there.

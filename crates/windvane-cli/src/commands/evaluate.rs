@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::Threads;
-use windvane::eval::{BeliefMode, ScoreRow, success};
+use windvane::eval::{BeliefMode, ScoreRow, evaluate_timed, random_success, success};
 use windvane::finite::exam::PLANNER_SWEEPS;
 use windvane::run::Run;
 
@@ -65,7 +65,7 @@ impl Eval {
             Mode::Frozen => BeliefMode::Frozen,
             Mode::Online => BeliefMode::Online,
         };
-        let (run, rows) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
+        let (run, rows, seconds, random) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
             let Trained { mut run, world, agent } = trained(&self.run)?;
             let eval = &mut run.plan.eval;
             eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
@@ -75,13 +75,21 @@ impl Eval {
                 eval.lookahead = PLANNER_SWEEPS;
             }
             eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
-            let rows = run.scores(&*world, &*agent, self.split.into(), mode)?;
-            Ok((run, rows))
+            let split = self.split.into();
+            let (rows, seconds) = evaluate_timed(&*world, &*agent, split, mode, &run.plan.eval, run.seed)?;
+            let random = random_success(&*world, split, &run.plan.eval, run.seed)?;
+            Ok((run, rows, seconds, random))
         })?;
         if self.json {
             let Run { plan, method, seed, .. } = &run;
             let about = json!({"env": plan.env, "method": method, "seed": seed});
-            return output::json(&json!({"run": about, "success": success(&rows), "rows": rows}));
+            return output::json(&json!({
+                "run": about,
+                "success": success(&rows),
+                "random": random,
+                "seconds_per_context": seconds,
+                "rows": rows,
+            }));
         }
         let mut tasks: Vec<&str> = rows.iter().map(|row| row.task.as_str()).collect();
         tasks.sort_unstable();
@@ -100,8 +108,11 @@ impl Eval {
             .iter()
             .map(|task| line(task, rows.iter().filter(|row| row.task == *task).cloned().collect()))
             .collect();
+        let games = rows.len().to_string();
         lines.push(line("all", rows));
+        lines.push(vec!["random actions".into(), format!("{random:.3}"), String::new(), games]);
         output::say(&table::render(&["task", "success", "steps when successful", "games"], &lines));
+        output::say(&format!("adapting to a new context: {:.1} ms", seconds * 1e3));
         Ok(())
     }
 }

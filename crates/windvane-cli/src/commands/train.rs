@@ -25,7 +25,7 @@ pub(crate) struct Train {
     /// The world (`windvane envs` lists them)
     #[arg(long, value_name = "NAME")]
     env: String,
-    /// The method: fb, bfb, rfb or oracle-id
+    /// The method: fb, hilp, lap, contextual-fb, oracle-id, bfb or rfb
     #[arg(long, value_name = "NAME")]
     method: String,
     /// Decides contexts, data, weights and everything else that is random

@@ -20,6 +20,9 @@ fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
         "agent.beliefs=16",
         "agent.nets.width=32",
         "agent.nets.context_width=32",
+        "phi.steps=3",
+        "phi.batch=16",
+        "correction.steps=3",
         "eval.rounds=2",
         "eval.context_steps=50",
     ];
@@ -30,7 +33,7 @@ fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
 #[test]
 fn every_method_trains_scores_and_is_evaluated_again_alike() {
     let folder = tempfile::tempdir().unwrap();
-    for method in ["fb", "bfb", "rfb"] {
+    for method in ["fb", "hilp", "lap", "contextual-fb", "oracle-id", "bfb", "rfb"] {
         let out = folder.path().join(method);
         let out = out.to_str().unwrap();
         let mut arguments = train(method, out);
@@ -44,6 +47,10 @@ fn every_method_trains_scores_and_is_evaluated_again_alike() {
             assert!(!rows[0][field].is_null(), "{field}");
         }
         assert_eq!(scored["success"], trained["rows"][1]["success"], "the same scores as after training");
+        assert!(scored["random"].is_number(), "random actions are a row of every evaluation");
+        assert!(scored["seconds_per_context"].as_f64().unwrap() > 0.0);
+        let alone = matches!(method, "hilp" | "lap");
+        assert_eq!(rows[0]["lookahead"] == 0, alone, "{method}: only what was done stands in a row");
         let deeper =
             json(&["eval", out, "--split", "train", "--lookahead", "0", "--belief", "online", "--json"]);
         assert_eq!(deeper["rows"].as_array().unwrap().len(), 4 * 3 * 2);
@@ -57,6 +64,9 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
         ("fb", vec!["neural.compass=0", "neural.fb.forward=paper", "neural.fb.ensemble=2"]),
         ("rfb", vec!["neural.belief.dim=8"]),
         ("oracle-id", vec!["neural.fb.forward=paper"]),
+        ("hilp", vec!["neural.compass=0"]),
+        ("lap", vec![]),
+        ("contextual-fb", vec![]),
     ] {
         let out = folder.path().join(method);
         let out = out.to_str().unwrap();
@@ -75,6 +85,10 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
             "neural.fb.preprocessor=[16]",
             "neural.fb.trunk=[16]",
             "neural.fb.backward=[16]",
+            "phi.dim=6",
+            "phi.steps=3",
+            "phi.batch=16",
+            "correction.steps=3",
             "eval.rounds=1",
             "eval.lookahead=2",
         ];

@@ -1,12 +1,14 @@
 //! The plan of a run: everything that decides its result, besides the method and the seed.
 
 use super::layers::Layers;
+use crate::correction::CorrectionConfig;
 use crate::error::LearnError;
 use crate::eval::EvalConfig;
 use crate::finite::belief::BeliefConfig;
 use crate::finite::fb::FbConfig;
 use crate::finite::view::BoxConfig;
 use crate::neural::config::NeuralPlan;
+use crate::phi::PhiConfig;
 use serde::{Deserialize, Serialize};
 use windvane_world::Start;
 use windvane_world::collect::Policy;
@@ -31,6 +33,12 @@ pub struct Plan {
     pub agent: AgentPlan,
     /// `core = "neural"`: belief, forward-backward core and actor.
     pub neural: NeuralPlan,
+    /// Features that are learned beforehand, for HILP and LAP.
+    #[serde(default)]
+    pub phi: PhiConfig,
+    /// Contextual-FB's classifiers.
+    #[serde(default)]
+    pub correction: CorrectionConfig,
     /// How scores are taken.
     pub eval: EvalConfig,
     /// Success on training contexts at which an agent's training stops early; above 1: never.
@@ -132,6 +140,8 @@ impl Plan {
             belief: BeliefConfig::default(),
             agent: AgentPlan::default(),
             neural: NeuralPlan::default(),
+            phi: PhiConfig::default(),
+            correction: CorrectionConfig::default(),
             eval: EvalConfig::default(),
             stop_at: 2.0,
         };
@@ -175,7 +185,11 @@ impl Plan {
         if !agent.kappa.is_finite() || agent.kappa < 0.0 {
             return bad(format!("\"agent.kappa\" is {}; expected a number of at least 0", agent.kappa));
         }
-        self.neural.check().map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
+        let parts = [self.neural.check(), self.phi.check(), self.correction.check()];
+        parts
+            .into_iter()
+            .collect::<Result<(), String>>()
+            .map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
         Ok(self)
     }
 }

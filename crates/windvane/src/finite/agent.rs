@@ -6,32 +6,53 @@ use super::nets::Forward;
 use super::survey::Survey;
 use super::sweeps;
 use super::target::Reward as Stakes;
+use crate::correction::Corrector;
+use crate::error::LearnError;
 use crate::latent;
 use rayon::prelude::*;
 use std::sync::Arc;
-use windvane_world::Reward;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{ContextId, Reward};
 
 /// Pairs of a situation and a task that go through the networks at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
-/// A forward-backward agent and, for Belief-FB and Rotation-FB, the belief it listens to.
+/// Forward and backward maps, and what they listen to.
 #[derive(Clone, Debug)]
 pub struct FiniteAgent {
     survey: Arc<Survey>,
-    belief: Option<Arc<FiniteBelief>>,
+    listener: Listener,
     model: FbModel,
     average: Vec<f32>,
     /// B of every state, `[states * d]`, and the rewards its combinations stand for.
     b: Vec<f32>,
     stakes: Arc<Stakes>,
+    /// What corrects rewards in new contexts.
+    corrector: Option<Arc<Corrector>>,
+}
+
+/// What an agent listens to.
+#[derive(Clone, Debug)]
+pub enum Listener {
+    /// Nothing: all dynamics are taken for one.
+    Deaf,
+    /// A belief, formed by evidence.
+    Belief(Arc<FiniteBelief>),
+    /// The number of the context.
+    ContextId,
 }
 
 impl FiniteAgent {
-    /// Joins trained parts; without a belief it is plain FB, which takes all dynamics for one.
-    pub fn new(survey: Arc<Survey>, belief: Option<Arc<FiniteBelief>>, model: FbModel) -> Self {
+    /// Joins trained parts.
+    pub fn new(survey: Arc<Survey>, listener: Listener, model: FbModel) -> Self {
         let b = model.backward();
-        let stakes = Arc::new(Stakes::new(&b, survey.rho(), model.config().nets.dim));
-        Self { average: survey.average(), belief, model, b, stakes, survey }
+        let stakes = Arc::new(model.rewards(&b, survey.rho()));
+        Self { average: survey.average(), listener, model, b, stakes, survey, corrector: None }
+    }
+
+    /// The same, with rewards corrected in each new context.
+    pub fn corrected_by(self, corrector: Corrector) -> Self {
+        Self { corrector: Some(Arc::new(corrector)), ..self }
     }
 
     /// What the data says of the world.
@@ -44,9 +65,9 @@ impl FiniteAgent {
         &self.model
     }
 
-    /// Whether evidence makes a difference to it.
+    /// Whether evidence makes a difference to what it takes the dynamics for.
     pub fn listens(&self) -> bool {
-        self.belief.is_some()
+        matches!(self.listener, Listener::Belief(_))
     }
 
     /// The task vector of a reward: `z = E over rho of r(s) B(s)`, on the sphere. A goal is B of its state, also where
@@ -68,9 +89,32 @@ impl FiniteAgent {
         z
     }
 
-    /// What evidence (`[count * states * 2]`) tells the forward map.
+    /// What a context adds to every task vector; nothing where rewards are taken as they are.
+    pub(super) fn shift(&self, context: &Trajectory) -> Result<Vec<f32>, LearnError> {
+        let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
+        corrector.shift(&self.survey.seen(self.survey.tokens_of(context).into_iter()))
+    }
+
+    /// What evidence (`[count * states * 2]`) tells the forward map, where nobody tells the contexts' numbers.
     pub fn situations(&self, evidence: &[f32]) -> Situations {
-        situations(&self.survey, self.belief.as_deref(), &self.average, evidence)
+        match &self.listener {
+            Listener::Deaf => situations(&self.survey, None, &self.average, evidence),
+            Listener::Belief(belief) => situations(&self.survey, Some(belief), &self.average, evidence),
+            Listener::ContextId => {
+                let unknown = vec![None; evidence.len() / 2 / self.survey.states()];
+                identities(&self.survey, &self.average, &unknown)
+            }
+        }
+    }
+
+    /// The same in contexts whose numbers are told to those who listen to them.
+    pub fn situations_in(&self, contexts: &[ContextId], evidence: &[f32]) -> Situations {
+        if !matches!(self.listener, Listener::ContextId) {
+            return self.situations(evidence);
+        }
+        let groups: Vec<Option<usize>> =
+            contexts.iter().map(|&context| self.survey.privileged_group(context)).collect();
+        identities(&self.survey, &self.average, &groups)
     }
 
     /// The worth of every action in every state, `[count * states * actions]`, for pairs of a situation and a task
@@ -140,6 +184,21 @@ pub(crate) fn situations(
     }
     if belief.is_none() {
         all.dynamics = average.repeat(count);
+    }
+    all
+}
+
+/// What Oracle-ID is told of groups: their numbers, one-hot, and the dynamics that their data shows. Of an unknown one: zeros,
+/// and the average dynamics.
+pub(crate) fn identities(survey: &Survey, average: &[f32], groups: &[Option<usize>]) -> Situations {
+    let width = survey.groups().len();
+    let mut all = Situations { width, ..Situations::default() };
+    for &group in groups {
+        all.conditions.extend((0..width).map(|i| f32::from(u8::from(Some(i) == group))));
+        match group {
+            Some(group) => all.dynamics.extend(survey.dynamics_of(group, average)),
+            None => all.dynamics.extend_from_slice(average),
+        }
     }
     all
 }

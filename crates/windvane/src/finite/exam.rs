@@ -178,7 +178,7 @@ impl Examiner<'_> {
         let mut sum = Exactness::default();
         let mut games = 0.0;
         let b = self.agent.model().backward();
-        let stakes = Stakes::new(&b, self.agent.survey().rho(), self.agent.model().config().nets.dim);
+        let stakes = self.agent.model().rewards(&b, self.agent.survey().rho());
         for &context in self.world.contexts(Split::Train).iter().take(contexts) {
             let layout = self.grid.layout(context)?;
             let situation = self.well_known(context)?;
@@ -208,9 +208,8 @@ impl Examiner<'_> {
     /// What the agent believes of a context after it has seen nearly everything.
     fn well_known(&self, context: ContextId) -> Result<Situations, LearnError> {
         let config = EvalConfig { context_steps: WELL_KNOWN, ..self.eval };
-        Ok(self
-            .agent
-            .situations(&evidence_of(self.agent, &explore(self.world, context, &config, self.seed, 0)?)))
+        let evidence = evidence_of(self.agent, &explore(self.world, context, &config, self.seed, 0)?);
+        Ok(self.agent.situations_in(&[context], &evidence))
     }
 
     /// The visited state of a cell.
@@ -259,8 +258,8 @@ impl Examiner<'_> {
         sweeps::greedy(ACTIONS, q, &mut policy);
         let ours = match config.nets.forward {
             Forward::Predictor => {
-                let group =
-                    Group { survey, f: &f, b, z, reward: stakes, gamma: config.gamma, temperature: 0.0 };
+                let (gamma, goal) = (config.gamma, self.agent.model().goal());
+                let group = Group { survey, f: &f, b, z, reward: stakes, gamma, temperature: 0.0, goal };
                 group.aim(Source::Decoded { p: &situation.dynamics, sweeps: self.eval.lookahead }).density
             }
             Forward::Paper => policy

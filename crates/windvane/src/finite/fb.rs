@@ -1,11 +1,13 @@
-//! Forward-backward learning on listed states: one core for FB, Belief-FB, Rotation-FB and Oracle-ID.
+//! Forward maps on listed states: one core for the FB family, and for successor features.
 //!
-//! The methods differ in two plugs only: what the forward map is told about the dynamics ([`Situations`]) and where task
-//! vectors are drawn ([`TaskDraw`]). Every expectation over states is exact.
+//! The methods differ in few plugs: what the forward map is told about the dynamics ([`Situations`]), where task vectors are
+//! drawn ([`TaskDraw`]), and whether B is learned with F (FB) or given beforehand (successor features: then F itself is
+//! compared with its target, not F B). Every expectation over states is exact.
 
 use super::nets::{Backward, Forward, NetConfig, StateMap};
 use super::survey::Survey;
-use super::target::{self, Reward};
+use super::target::{self, Goal, Reward};
+use crate::correction::weighted;
 use crate::error::LearnError;
 use crate::latent::{self, VonMisesFisher};
 use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile, Weights, ops, to_vec};
@@ -87,8 +89,15 @@ pub struct Situations {
     pub dynamics: Vec<f32>,
     /// The belief each cone is drawn around, `[count * d]`; empty without beliefs.
     pub axes: Vec<f32>,
-    /// The group each comes from.
+    /// The group each comes from; empty where all are taken for one.
     pub groups: Vec<usize>,
+}
+
+impl Situations {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.conditions.len() / self.width.max(1)
+    }
 }
 
 /// B and the forward maps with their weights: what acts.
@@ -96,10 +105,19 @@ pub struct Situations {
 pub struct FbModel {
     config: FbConfig,
     params: Params,
-    backward: Backward,
+    features: Features,
     forward: Vec<StateMap>,
     one_hot: Tensor<2>,
     states: usize,
+}
+
+/// Features of states.
+#[derive(Clone, Debug)]
+enum Features {
+    /// B, learned with F.
+    Learned(Backward),
+    /// Learned before, `[states * d]`.
+    Given(Vec<f32>),
 }
 
 impl FbModel {
@@ -111,22 +129,52 @@ impl FbModel {
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
+        Self::build(survey, condition, None, config, seed, device)
+    }
+
+    /// Untrained successor features of `features [states * d]`: one head per action, told nothing of the dynamics.
+    pub fn over(
+        features: Vec<f32>,
+        survey: &Survey,
+        config: FbConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let dim = features.len() / survey.states();
+        let nets = NetConfig { dim, forward: Forward::Paper, ..config.nets };
+        let config = FbConfig { nets, ..config };
+        Self::build(survey, survey.states(), Some(features), config, seed, device)
+    }
+
+    fn build(
+        survey: &Survey,
+        condition: usize,
+        given: Option<Vec<f32>>,
+        config: FbConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
         let states = survey.states();
         let heads = match config.nets.forward {
             Forward::Paper => survey.actions(),
             Forward::Predictor => 1,
         };
         let mut params = Params::new(device, seed);
-        let backward = Backward::new(&mut params, states, &config.nets)?;
         // The successor measure's density is about states / (1 - gamma) where it is large; z and B have d components.
-        let scale = size(states, config.gamma) / config.nets.dim as f64;
+        let (features, scale) = match given {
+            Some(given) => (Features::Given(given), size(1, config.gamma)),
+            None => (
+                Features::Learned(Backward::new(&mut params, states, &config.nets)?),
+                size(states, config.gamma) / config.nets.dim as f64,
+            ),
+        };
         let forward = (0..config.ensemble).map(|i| {
             StateMap::new(&mut params, &format!("f{i}"), [states, heads, condition], &config.nets, scale)
         });
         let forward = forward.collect::<Result<_, _>>()?;
         let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states))).collect();
         let one_hot = Tensor::from_data(TensorData::new(one_hot, [states, states]), device);
-        Ok(Self { config, params, backward, forward, one_hot, states })
+        Ok(Self { config, params, features, forward, one_hot, states })
     }
 
     /// The settings it was built with.
@@ -134,9 +182,32 @@ impl FbModel {
         &self.config
     }
 
-    /// B of every state, `[states * d]`.
+    /// B of every state, or its given features, `[states * d]`.
     pub fn backward(&self) -> Vec<f32> {
-        to_vec(self.backward.forward(&self.params.weights(), &self.one_hot))
+        self.features_by(&self.params.weights())
+    }
+
+    fn features_by(&self, weights: &Weights) -> Vec<f32> {
+        match &self.features {
+            Features::Learned(backward) => to_vec(backward.forward(weights, &self.one_hot)),
+            Features::Given(features) => features.clone(),
+        }
+    }
+
+    /// What forward vectors become.
+    pub(super) fn goal(&self) -> Goal {
+        match self.features {
+            Features::Learned(_) => Goal::Measure,
+            Features::Given(_) => Goal::Features,
+        }
+    }
+
+    /// The rewards that task vectors stand for, given B (or the given features) of every state.
+    pub(super) fn rewards(&self, b: &[f32], rho: &[f32]) -> Reward {
+        match self.goal() {
+            Goal::Measure => Reward::new(b, rho, self.config.nets.dim),
+            Goal::Features => Reward::over(b, self.config.nets.dim),
+        }
     }
 
     /// The mean forward vectors of every state under each (condition, task): `[groups * states * heads * d]`.
@@ -201,9 +272,20 @@ impl FbTrainer {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let model = FbModel::new(&survey, situations.width, config, seed, device)?;
-        let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
+        Ok(Self::of(model, survey, situations, draw, seed))
+    }
+
+    /// A trainer of `model` from the first step.
+    pub fn of(
+        model: FbModel,
+        survey: Arc<Survey>,
+        situations: Arc<Situations>,
+        draw: TaskDraw,
+        seed: u64,
+    ) -> Self {
+        let adam = AdamConfig { rate: model.config.rate, clip: Some(1.0), ..AdamConfig::default() };
         let adam = Adam::new(adam, &model.params);
-        Ok(Self { target: model.params.clone(), model, adam, survey, situations, draw, seed })
+        Self { target: model.params.clone(), model, adam, survey, situations, draw, seed }
     }
 
     /// The model as it stands.
@@ -214,7 +296,7 @@ impl FbTrainer {
     /// Draws situations and tasks; `b` is B of every state, `[states * d]`.
     fn batch(&self, rng: &mut Rng, b: &[f32]) -> Batch {
         let FbConfig { groups, random_tasks, nets: NetConfig { dim, .. }, .. } = self.model.config;
-        let Situations { width, conditions, axes, groups: from, .. } = &*self.situations;
+        let Situations { width, conditions, axes, .. } = &*self.situations;
         let mut batch = Batch {
             conditions: Vec::with_capacity(groups * width),
             tasks: vec![0.0; groups * dim],
@@ -222,10 +304,10 @@ impl FbTrainer {
             is_goal: Vec::with_capacity(groups),
         };
         for z in batch.tasks.chunks_exact_mut(dim) {
-            let situation = rng.random_range(0..from.len());
+            let situation = rng.random_range(0..self.situations.count());
             let goal = !rng.random_bool(random_tasks);
             match &self.draw {
-                _ if goal => z.copy_from_slice(&b[visited(self.survey.rho(), rng) * dim..][..dim]),
+                _ if goal => z.copy_from_slice(&b[weighted(self.survey.rho(), rng.random()) * dim..][..dim]),
                 TaskDraw::Sphere => latent::uniform(rng, z),
                 TaskDraw::Cone(cone) => cone.sample(&axes[situation * dim..][..dim], rng, z),
             }
@@ -237,17 +319,6 @@ impl FbTrainer {
     }
 }
 
-/// A state drawn by how often it was visited.
-fn visited(rho: &[f32], rng: &mut Rng) -> usize {
-    let mut left: f32 = rng.random();
-    rho.iter()
-        .position(|share| {
-            left -= share;
-            left < 0.0
-        })
-        .unwrap_or(rho.len() - 1)
-}
-
 impl Learner for FbTrainer {
     fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
         let config = self.model.config;
@@ -255,19 +326,20 @@ impl Learner for FbTrainer {
         let mut rng = stream(self.seed, "fb-batch", &[step]);
 
         let target_weights = self.target.weights();
-        let target_b = to_vec(self.model.backward.forward(&target_weights, &self.model.one_hot)); // [states, d]
+        let target_b = self.model.features_by(&target_weights); // [states * d]
         let batch = self.batch(&mut rng, &target_b);
         let (conditions, z) = self.model.inputs(batch.conditions, batch.tasks.clone());
         let target_f = to_vec(self.model.mean_forward(&target_weights, conditions.clone(), z.clone()));
         drop(target_weights);
 
         // Targets, group by group: the successor densities and, under them, the worth of the task.
-        let reward = Reward::new(&target_b, self.survey.rho(), dim);
+        let reward = self.model.rewards(&target_b, self.survey.rho());
         let rows = target_f.len() / dim / config.groups; // states, or states * actions
         let aim = |group: usize| {
             let situation = batch.chosen[group];
             let vocabulary = self.survey.vocabulary();
-            target::Group {
+            let decoded = &self.situations.dynamics[situation * vocabulary..][..vocabulary];
+            let estimates = target::Group {
                 survey: &self.survey,
                 f: &target_f[group * rows * dim..][..rows * dim],
                 b: &target_b,
@@ -275,22 +347,26 @@ impl Learner for FbTrainer {
                 reward: &reward,
                 gamma: config.gamma,
                 temperature: config.temperature,
+                goal: self.model.goal(),
+            };
+            let sweeps = config.target_sweeps;
+            match (config.nets.forward, self.situations.groups.get(situation)) {
+                (Forward::Predictor, _) => estimates.aim(target::Dynamics::Decoded { p: decoded, sweeps }),
+                (Forward::Paper, None) => estimates.aim(target::Dynamics::Seen { p: decoded, sweeps }),
+                (Forward::Paper, Some(&from)) => {
+                    let mut p = vec![0.0; vocabulary];
+                    self.survey.write_shares(&self.survey.groups()[from].counts, &mut p);
+                    estimates.aim(target::Dynamics::Seen { p: &p, sweeps })
+                }
             }
-            .aim(match config.nets.forward {
-                Forward::Predictor => target::Dynamics::Decoded {
-                    p: &self.situations.dynamics[situation * vocabulary..][..vocabulary],
-                    sweeps: config.target_sweeps,
-                },
-                Forward::Paper => target::Dynamics::Seen {
-                    counts: &self.survey.groups()[self.situations.groups[situation]].counts,
-                },
-            })
         };
         let aims: Vec<target::Aim> = (0..config.groups).into_par_iter().map(aim).collect();
-        let size = size(states, config.gamma);
         let gather =
             |part: fn(&target::Aim) -> &[f32]| aims.iter().flat_map(part).copied().collect::<Vec<_>>();
-        let density = self.model.constant(gather(|aim| &aim.density), [config.groups * rows, states]);
+        let density = gather(|aim| &aim.density);
+        let width = density.len() / config.groups / rows; // states, or d
+        let spread = density.iter().map(|x| f64::from(x * x)).sum::<f64>() / density.len() as f64;
+        let density = self.model.constant(density, [config.groups * rows, width]);
         let worth = self.model.constant(gather(|aim| &aim.worth), [config.groups * rows, 1]);
         let known = self.model.constant(gather(|aim| &aim.known), [config.groups * rows, 1]);
         let yardstick =
@@ -300,14 +376,24 @@ impl Learner for FbTrainer {
         let rho = self.model.constant(rho, [1, states]);
 
         let weights = self.model.params.track();
-        let b = self.model.backward.forward(&weights, &self.model.one_hot); // [states, d]
+        let b = match &self.model.features {
+            Features::Learned(backward) => Some(backward.forward(&weights, &self.model.one_hot)), // [states, d]
+            Features::Given(_) => None,
+        };
         let total = known.clone().sum();
         let (mut fb, mut value) = (None, None);
         for map in &self.model.forward {
             let f = map.forward(&weights, conditions.clone(), z.clone()); // [groups * rows, d]
-            let m = f.clone().matmul(b.clone().transpose()); // [groups * rows, states]
-            let miss = ((m - density.clone()) / size).powf_scalar(2.0) * rho.clone() * states as f64;
-            let miss = (miss.sum_dim(1) * known.clone()).sum() / (total.clone() * 2.0); // [1]
+            let miss = match &b {
+                Some(b) => {
+                    let m = f.clone().matmul(b.clone().transpose()); // [groups * rows, states]
+                    let miss = ((m - density.clone()) / size(states, config.gamma)).powf_scalar(2.0);
+                    (miss * rho.clone()).sum_dim(1) * states as f64
+                }
+                // Features and their sums have no size of their own: errors count relative to what is aimed at.
+                None => (f.clone() - density.clone()).powf_scalar(2.0).mean_dim(1) / spread,
+            };
+            let miss = (miss * known.clone()).sum() / (total.clone() * 2.0); // [1]
             let q = f.reshape([config.groups, rows, dim]).matmul(z.clone().reshape([config.groups, dim, 1]));
             let q = q.reshape([config.groups * rows, 1]);
             let off = ((q - worth.clone()) / yardstick.clone()).powf_scalar(2.0);
@@ -315,13 +401,20 @@ impl Learner for FbTrainer {
             fb = Some(fb.map_or(miss.clone(), |sum| sum + miss));
             value = Some(value.map_or(off.clone(), |sum| sum + off));
         }
-        let ortho = ops::finite_ortho_loss(b, rho) / dim as f64;
         let (Some(fb), Some(value)) = (fb, value) else { return Ok(Vec::new()) };
-        let loss = fb.clone() + value.clone() * config.value + ortho.clone() * config.ortho;
-        let measured = [("loss", &loss), ("fb", &fb), ("value", &value), ("ortho", &ortho)];
-        let mut metrics: Metrics = measured.map(|(name, t)| (name, scalar(t))).to_vec();
+        let ortho = b.map(|b| ops::finite_ortho_loss(b, rho) / dim as f64);
+        let mut loss = fb.clone() + value.clone() * config.value;
+        let mut metrics: Metrics = Vec::new();
+        if let Some(ortho) = ortho {
+            metrics.push(("ortho", scalar(&ortho)));
+            loss = loss + ortho * config.ortho;
+        }
+        metrics.splice(
+            0..0,
+            [("loss", &loss), ("fb", &fb), ("value", &value)].map(|(name, t)| (name, scalar(t))),
+        );
         let gradients = loss.backward();
-        drop((loss, fb, value, ortho));
+        drop((loss, fb, value));
         let scale = warm_cosine(step, config.steps);
         let follow = Follow { target: &mut self.target, tau: config.tau };
         let norm = self.adam.step(&mut self.model.params, weights, gradients, scale, Some(follow));

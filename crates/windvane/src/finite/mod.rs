@@ -9,11 +9,14 @@ pub mod fb;
 mod memory;
 pub mod nets;
 pub mod play;
+mod source;
 pub mod stages;
 pub mod survey;
 pub mod sweeps;
 mod target;
 pub mod view;
 
+#[cfg(test)]
+mod baseline_tests;
 #[cfg(test)]
 mod tests;

@@ -3,14 +3,16 @@
 use super::agent::FiniteAgent;
 use super::exam::Examiner;
 use super::fb::Situations;
-use crate::agent::{Acting, Agent, Players};
+use super::nets::Forward;
+use crate::agent::{Acting, Agent, Players, once_each};
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
+use crate::latent;
 use crate::train::Metrics;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{ActionBuf, Actions, Cmdp, Reward};
+use windvane_world::{ActionBuf, Actions, Cmdp, ContextId, Reward};
 
 /// A team that plays with one agent.
 #[derive(Debug)]
@@ -22,25 +24,29 @@ pub struct FiniteTeam<'a> {
     evidence: Vec<f32>,
     tasks: Vec<f32>,
     values: Vec<f32>,
+    /// Where each is played, and what that adds to its task; nothing where rewards are taken as they are.
+    places: Vec<ContextId>,
+    shifts: Vec<Vec<f32>>,
 }
 
 impl<'a> FiniteTeam<'a> {
     /// A team for one game per context trajectory, in the order the games will have.
-    pub fn new<'t>(
+    pub fn new(
         agent: &'a FiniteAgent,
-        contexts: impl IntoIterator<Item = &'t Trajectory>,
+        contexts: &[&Trajectory],
         lookahead: usize,
         online: bool,
-    ) -> Self {
-        let evidence = contexts.into_iter().flat_map(|context| evidence_of(agent, context)).collect();
-        Self {
+    ) -> Result<Self, LearnError> {
+        Ok(Self {
             agent,
             lookahead,
             online: online && agent.listens(),
-            evidence,
+            evidence: contexts.iter().flat_map(|context| evidence_of(agent, context)).collect(),
             tasks: Vec::new(),
             values: Vec::new(),
-        }
+            places: Vec::new(),
+            shifts: once_each(contexts, |context| agent.shift(context))?,
+        })
     }
 
     /// The best action at `obs` for a game.
@@ -64,7 +70,8 @@ impl<'a> FiniteTeam<'a> {
         let pick = |from: &[f32], width: usize| -> Vec<f32> {
             which.iter().flat_map(|&game| &from[game * width..(game + 1) * width]).copied().collect()
         };
-        let situations: Situations = self.agent.situations(&pick(&self.evidence, states * 2));
+        let places: Vec<ContextId> = which.iter().map(|&game| self.places[game]).collect();
+        let situations: Situations = self.agent.situations_in(&places, &pick(&self.evidence, states * 2));
         let values = self.agent.action_values(&situations, &pick(&self.tasks, dim), self.lookahead);
         let pairs = self.agent.survey().pairs();
         for (&game, values) in which.iter().zip(values.chunks_exact(pairs)) {
@@ -87,7 +94,11 @@ pub(crate) fn evidence_of(agent: &FiniteAgent, context: &Trajectory) -> Vec<f32>
 impl Agent for FiniteAgent {
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
         let online = acting.belief == BeliefMode::Online;
-        Ok(Box::new(FiniteTeam::new(self, contexts.iter().copied(), acting.lookahead, online)))
+        Ok(Box::new(FiniteTeam::new(self, contexts, acting.lookahead, online)?))
+    }
+
+    fn looks_ahead(&self) -> bool {
+        self.model().config().nets.forward == Forward::Predictor
     }
 
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError> {
@@ -110,7 +121,9 @@ impl Team for FiniteTeam<'_> {
     type Error = LearnError;
 
     fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
-        self.tasks = games.iter().flat_map(|game| self.agent.task(&game.task.reward)).collect();
+        let tasks = games.iter().map(|game| self.agent.task(&game.task.reward));
+        self.tasks = tasks.zip(&self.shifts).flat_map(|(task, shift)| latent::shifted(task, shift)).collect();
+        self.places = games.iter().map(|game| game.context).collect();
         self.values = vec![0.0; games.len() * self.agent.survey().pairs()];
         self.think(&(0..games.len()).collect::<Vec<_>>());
         Ok(())

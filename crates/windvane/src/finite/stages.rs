@@ -1,16 +1,19 @@
 //! The stages of a run on listed states: survey, belief, agent.
 
-use super::agent::{self, FiniteAgent};
+use super::agent::{self, FiniteAgent, Listener};
 use super::belief::{BeliefTrainer, FiniteBelief};
 use super::context::Contexts;
-use super::fb::{FbTrainer, Situations, TaskDraw};
+use super::fb::{FbModel, FbTrainer, Situations, TaskDraw};
 use super::survey::Survey;
 use crate::agent::Agent;
 use crate::config::Plan;
+use crate::correction::Corrector;
 use crate::error::LearnError;
 use crate::latent::VonMisesFisher;
-use crate::methods::{Condition, Draw};
+use crate::methods::{Condition, Draw, RewardIn};
+use crate::phi::Source as _;
 use crate::run::{Run, Site, Stage};
+use burn::tensor::Device;
 use std::sync::Arc;
 use windvane_world::episodes::Episodes;
 use windvane_world::rng::stream;
@@ -60,9 +63,19 @@ pub fn agent(
     site: &mut Site<'_>,
 ) -> Result<Option<FiniteAgent>, LearnError> {
     let config = run.plan.agent.fb;
-    let situations = Arc::new(situations(run, survey, belief.map(|b| &**b))?);
+    let situations = Arc::new(situations(run, survey, belief.map(|b| &**b)));
     let draw = task_draw(run, survey)?;
-    let mut trainer = FbTrainer::new(survey.clone(), situations, draw, config, run.seed, site.device)?;
+    let model = match run.method.features {
+        None => FbModel::new(survey, situations.width, config, run.seed, site.device)?,
+        Some(_) => {
+            let Some(phi) = run.features(survey.clone(), &[config.nets.backward_width; 3], site)? else {
+                return Ok(None);
+            };
+            FbModel::over(phi.of(survey.reference().0), survey, config, run.seed, site.device)?
+        }
+    };
+    let device = site.device;
+    let mut trainer = FbTrainer::of(model, survey.clone(), situations, draw, run.seed);
     // How scores are taken does not make it another agent.
     let Plan { world, data, boxes, belief: beliefs, agent, .. } = &run.plan;
     let stage = Stage {
@@ -73,20 +86,50 @@ pub fn agent(
         looks: 5,
         settings: (world, data, boxes, beliefs, agent),
     };
-    let make =
-        |trainer: &FbTrainer| FiniteAgent::new(survey.clone(), belief.cloned(), trainer.model().clone());
+    let make = |trainer: &FbTrainer| {
+        let listener = match (run.method.condition, belief) {
+            (Condition::Belief, Some(belief)) => Listener::Belief(belief.clone()),
+            (Condition::ContextId, _) => Listener::ContextId,
+            (Condition::Nothing | Condition::Belief, _) => Listener::Deaf,
+        };
+        let agent = FiniteAgent::new(survey.clone(), listener, trainer.model().clone());
+        match run.method.reward {
+            RewardIn::AsIs => agent,
+            RewardIn::Corrected => {
+                let corrector = corrector(run, survey, &trainer.model().backward(), device);
+                agent.corrected_by(corrector)
+            }
+        }
+    };
     let finished = run.train(&mut trainer, &stage, |trainer| Some(Box::new(make(trainer))), site)?;
     Ok(finished.then(|| make(&trainer)))
 }
 
-/// What the forward map will be told in training: beliefs of many contexts, computed once; or nothing, once.
-fn situations(run: &Run, survey: &Survey, belief: Option<&FiniteBelief>) -> Result<Situations, LearnError> {
-    if run.method.condition == Condition::ContextId {
-        let problem = format!("{} works with core = \"neural\" only", run.method.title);
-        return Err(LearnError::Config { origin: "--method".into(), problem });
-    }
-    let states = survey.states();
-    let count = if belief.is_some() { run.plan.agent.beliefs } else { survey.groups().len() };
+/// What corrects rewards: every transition of the data, and B of where it led.
+fn corrector(run: &Run, survey: &Survey, b: &[f32], device: &Device) -> Corrector {
+    let dim = b.len() / survey.states();
+    let (tokens, shares) = survey.shares();
+    let led = tokens.iter().map(|&token| survey.successors()[token as usize] as usize);
+    let features = led.flat_map(|state| &b[state * dim..][..dim]).copied().collect();
+    let seen = survey.seen(tokens.iter().copied());
+    Corrector::new(run.plan.correction, seen, shares, features, run.seed, device)
+}
+
+/// What the forward map will be told in training: beliefs of many contexts, computed once; each group's number; or nothing.
+fn situations(run: &Run, survey: &Survey, belief: Option<&FiniteBelief>) -> Situations {
+    let (states, average) = (survey.states(), survey.average());
+    let every = 0..survey.groups().len();
+    let belief = match (run.method.condition, belief) {
+        (Condition::Belief, Some(belief)) => belief,
+        (Condition::ContextId, _) => {
+            let known: Vec<Option<usize>> = every.clone().map(Some).collect();
+            return Situations { groups: every.collect(), ..agent::identities(survey, &average, &known) };
+        }
+        (Condition::Nothing | Condition::Belief, _) => {
+            return agent::situations(survey, None, &average, &vec![0.0; states * 2]);
+        }
+    };
+    let count = run.plan.agent.beliefs;
     let contexts = Contexts::new(survey, run.plan.belief.context);
     let mut evidence = vec![0.0; count * states * 2];
     let mut bag = vec![0.0; survey.vocabulary()];
@@ -98,12 +141,12 @@ fn situations(run: &Run, survey: &Survey, belief: Option<&FiniteBelief>) -> Resu
         survey.write_evidence(&bag, evidence);
         groups.push(group);
     }
-    let mut situations = agent::situations(survey, belief, &survey.average(), &evidence);
+    let mut situations = agent::situations(survey, Some(belief), &average, &evidence);
     situations.groups = groups;
     if run.method.draw == Draw::Cone {
         situations.axes = centred(&situations.axes, states, run.plan.agent.fb.nets.dim);
     }
-    Ok(situations)
+    situations
 }
 
 fn task_draw(run: &Run, survey: &Survey) -> Result<TaskDraw, LearnError> {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windvane_world::episodes::Episodes;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, ActionSpace, EnvSpec};
+use windvane_world::{Action, ActionSpace, ContextId, EnvSpec};
 
 /// Marks a state of the listing that no episode visited.
 const NEVER: u32 = u32::MAX;
@@ -48,6 +48,8 @@ pub struct Group {
     pub episodes: Vec<usize>,
     /// Every token they hold, in order, with the number of times.
     pub counts: Vec<(u32, u32)>,
+    /// The context they are of, where that was recorded: for Oracle-ID, which is told the answer.
+    privileged_context: Option<ContextId>,
 }
 
 impl Survey {
@@ -113,7 +115,9 @@ impl Survey {
             let tokens: Vec<u32> = moves.iter().filter_map(|&led| survey.token_of(led)).collect();
             survey.tokens.extend(tokens);
             survey.episodes.push(start..survey.tokens.len());
-            survey.groups[data.group(e)].episodes.push(e);
+            let group = &mut survey.groups[data.group(e)];
+            group.episodes.push(e);
+            group.privileged_context = data.privileged_context_labels().map(|labels| labels.of(e));
         }
         for group in &mut survey.groups {
             let mut counts = BTreeMap::new();
@@ -269,6 +273,23 @@ impl Survey {
             let total: u32 = same_pair.iter().map(|&(_, n)| n).sum();
             same_pair.iter().for_each(|&(token, n)| shares[token as usize] = n as f32 / total as f32);
         }
+    }
+
+    /// The dynamics that a group's data shows, `[vocabulary]`; the `average` where it tried nothing.
+    pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
+        let mut shares = vec![0.0; self.vocabulary()];
+        self.write_shares(&self.groups[group].counts, &mut shares);
+        for (own, average) in shares.chunks_exact_mut(self.width).zip(average.chunks_exact(self.width)) {
+            if own.iter().all(|p| *p == 0.0) {
+                own.copy_from_slice(average);
+            }
+        }
+        shares
+    }
+
+    /// The group of a context; nothing for one that the data does not know, or whose contexts are not labelled.
+    pub fn privileged_group(&self, context: ContextId) -> Option<usize> {
+        self.groups.iter().position(|group| group.privileged_context == Some(context))
     }
 
     /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.

@@ -10,6 +10,7 @@ pub(super) struct Reward {
     /// `B^T (B B^T + eps)^-1`, by rows of states: `[states * d]`.
     inverse: Vec<f64>,
     dim: usize,
+    /// What each row is divided by.
     rho: Vec<f32>,
 }
 
@@ -30,6 +31,12 @@ impl Reward {
         Self { inverse, dim, rho: rho.to_vec() }
     }
 
+    /// The map from z to the reward phi z, for features that are given.
+    pub(super) fn over(phi: &[f32], dim: usize) -> Self {
+        let inverse = phi.iter().map(|&x| f64::from(x)).collect();
+        Self { inverse, dim, rho: vec![1.0; phi.len() / dim] }
+    }
+
     /// The reward of every state for task vector `z`.
     pub(super) fn of(&self, z: &[f32]) -> Vec<f32> {
         let rows = self.inverse.chunks_exact(self.dim).zip(&self.rho);
@@ -46,26 +53,37 @@ pub(super) struct Group<'a> {
     pub(super) survey: &'a Survey,
     /// Target forward vectors: `[states * d]`, or `[states * actions * d]` with one head per action.
     pub(super) f: &'a [f32],
-    /// Target B, `[states * d]`.
+    /// Target B, or the given features, `[states * d]`.
     pub(super) b: &'a [f32],
     pub(super) z: &'a [f32],
     pub(super) reward: &'a Reward,
     pub(super) gamma: f32,
     /// Of the policy; 0 is greedy.
     pub(super) temperature: f32,
+    /// What rows aim at.
+    pub(super) goal: Goal,
 }
 
-/// The dynamics a backup goes through.
+/// What forward vectors are to become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// `F B` the density of the successor measure: rows of `states` numbers.
+    Measure,
+    /// F the successor features of given ones: rows of d numbers.
+    Features,
+}
+
+/// The dynamics a backup goes through, several sweeps deep: the probability of each token's outcome, `[vocabulary]`.
 pub(super) enum Dynamics<'a> {
-    /// Those decoded from the belief, several sweeps deep.
+    /// Those decoded from the belief, for U.
     Decoded { p: &'a [f32], sweeps: usize },
-    /// Those of the data, one step deep.
-    Seen { counts: &'a [(u32, u32)] },
+    /// Those of the data, for heads; zeros for pairs that nobody tried.
+    Seen { p: &'a [f32], sweeps: usize },
 }
 
 /// What one group's rows aim at.
 pub(super) struct Aim {
-    /// Density of the successor measure, `[rows * states]`.
+    /// Density of the successor measure, `[rows * states]`, or successor features, `[rows * d]`.
     pub(super) density: Vec<f32>,
     /// Worth of the task under it, `[rows]`.
     pub(super) worth: Vec<f32>,
@@ -86,11 +104,15 @@ impl Group<'_> {
         let reward = self.reward.of(self.z);
         let (density, known) = match dynamics {
             Dynamics::Decoded { p, sweeps } => (self.through_predictor(p, &reward, sweeps), None),
-            Dynamics::Seen { counts } => self.through_data(counts),
+            Dynamics::Seen { p, sweeps } => self.through_data(p, &reward, sweeps),
         };
-        let states = self.survey.states();
-        let stakes: Vec<f32> = reward.iter().zip(self.survey.rho()).map(|(r, rho)| r * rho).collect();
-        let worth: Vec<f32> = density.chunks_exact(states).map(|row| dot(row, &stakes)).collect();
+        let worth: Vec<f32> = match self.goal {
+            Goal::Measure => {
+                let stakes: Vec<f32> = reward.iter().zip(self.survey.rho()).map(|(r, rho)| r * rho).collect();
+                density.chunks_exact(stakes.len()).map(|row| dot(row, &stakes)).collect()
+            }
+            Goal::Features => density.chunks_exact(self.z.len()).map(|row| dot(row, self.z)).collect(),
+        };
         let known = known.unwrap_or_else(|| vec![1.0; worth.len()]);
         Aim { density, worth, known }
     }
@@ -121,31 +143,61 @@ impl Group<'_> {
         m
     }
 
-    /// Backs up F(s, a): the states the group's data led to, then what the greedy policy meets there.
-    fn through_data(&self, counts: &[(u32, u32)]) -> (Vec<f32>, Option<Vec<f32>>) {
-        let (survey, states, dim) = (self.survey, self.survey.states(), self.z.len());
-        let q: Vec<f32> = self.f.chunks_exact(dim).map(|f| dot(f, self.z)).collect();
-        let mut policy = vec![0; states];
-        sweeps::greedy(survey.actions(), &q, &mut policy);
-        let chosen = policy.iter().enumerate().flat_map(|(s, &a)| {
-            let row = s * survey.actions() + a as usize;
-            &self.f[row * dim..(row + 1) * dim]
-        });
-        let ahead = self.densities(&chosen.copied().collect::<Vec<_>>()); // of being in s and going on greedily
-        let mut shares = vec![0.0; survey.vocabulary()];
-        survey.write_shares(counts, &mut shares);
-        let mut density = vec![0.0; survey.pairs() * states];
-        let mut known = vec![0.0; survey.pairs()];
-        for (token, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-            let (pair, next) = (token / survey.width(), survey.successors()[token] as usize);
-            known[pair] = 1.0;
-            let row = &mut density[pair * states..(pair + 1) * states];
-            row.iter_mut()
-                .zip(&ahead[next * states..][..states])
-                .for_each(|(d, m)| *d += share * self.gamma * m);
-            row[next] += share / survey.rho()[next];
+    /// Backs up F(s, a): the states the data led to, then what the policy meets there. Values settle first, then that
+    /// policy's rows follow.
+    fn through_data(&self, p: &[f32], reward: &[f32], sweeps: usize) -> (Vec<f32>, Option<Vec<f32>>) {
+        let (survey, dim) = (self.survey, self.z.len());
+        let (states, actions, outcomes) = (survey.states(), survey.actions(), survey.width());
+        let known: Vec<f32> =
+            p.chunks_exact(outcomes).map(|p| f32::from(u8::from(p.iter().any(|p| *p > 0.0)))).collect();
+        let mut q: Vec<f32> = self.f.chunks_exact(dim).map(|f| dot(f, self.z)).collect();
+        let mut policy = vec![0.0; survey.pairs()];
+        sweeps::policy(actions, &q, self.temperature, &mut policy);
+        let mut next_q = vec![0.0; survey.pairs()];
+        for _ in 1..sweeps {
+            let both = q.chunks_exact(actions).zip(policy.chunks_exact(actions));
+            let v: Vec<f32> =
+                both.zip(reward).map(|((q, policy), r)| r + self.gamma * dot(q, policy)).collect();
+            sweeps::expected(survey, p, &v, &mut next_q);
+            let settled = q.iter_mut().zip(&next_q).zip(&known).filter(|(_, known)| **known > 0.0);
+            settled.for_each(|((q, next), _)| *q = *next);
+            sweeps::policy(actions, &q, self.temperature, &mut policy);
         }
-        (density, Some(known))
+        let (mut rows, width) = match self.goal {
+            Goal::Measure => (self.densities(self.f), states),
+            Goal::Features => (self.f.to_vec(), dim),
+        };
+        for _ in 0..sweeps {
+            let ahead = self.being(&rows, &policy, width); // [states * width]
+            for (pair, row) in rows.chunks_exact_mut(width).enumerate().filter(|(pair, _)| known[*pair] > 0.0)
+            {
+                row.fill(0.0);
+                let tokens = pair * outcomes..(pair + 1) * outcomes;
+                let led = p[tokens.clone()].iter().zip(&survey.successors()[tokens]);
+                for (p, &next) in led.filter(|(p, _)| **p > 0.0) {
+                    let ahead = &ahead[next as usize * width..][..width];
+                    row.iter_mut().zip(ahead).for_each(|(to, x)| *to += p * x);
+                }
+            }
+        }
+        (rows, Some(known))
+    }
+
+    /// What it is to be in each state and go on by `policy`, when actions lead to `rows [pairs * width]`.
+    fn being(&self, rows: &[f32], policy: &[f32], width: usize) -> Vec<f32> {
+        let actions = self.survey.actions();
+        let mut being = vec![0.0; self.survey.states() * width];
+        for (s, to) in being.chunks_exact_mut(width).enumerate() {
+            match self.goal {
+                Goal::Measure => to[s] = 1.0 / self.survey.rho()[s],
+                Goal::Features => to.copy_from_slice(&self.b[s * width..][..width]),
+            }
+            for pair in (s * actions..(s + 1) * actions).filter(|&pair| policy[pair] > 1e-6) {
+                let weight = self.gamma * policy[pair];
+                to.iter_mut().zip(&rows[pair * width..][..width]).for_each(|(to, x)| *to += weight * x);
+            }
+        }
+        being
     }
 
     /// `f B^T`, `[rows * states]`.

@@ -1,6 +1,6 @@
 //! The learner on listed states against what is known exactly.
 
-use super::agent::FiniteAgent;
+use super::agent::{FiniteAgent, Listener};
 use super::belief::{BeliefConfig, BeliefTrainer, FiniteBelief};
 use super::exam::Examiner;
 use super::fb::{FbConfig, FbTrainer, Situations, TaskDraw};
@@ -8,7 +8,7 @@ use super::memory::Memory;
 use super::play::evidence_of;
 use super::survey::Survey;
 use super::sweeps;
-use super::target::{Dynamics as Source, Group, Reward as Stakes};
+use super::target::{Dynamics as Source, Goal, Group, Reward as Stakes};
 use super::view::BoxConfig;
 use crate::eval::{EvalConfig, explore};
 use crate::train::Learner as _;
@@ -23,7 +23,7 @@ use windvane_world::rng::stream;
 use windvane_world::{Cmdp, Split, Start};
 
 /// A world and what random episodes say of it.
-fn surveyed(env: &str, contexts: usize, episodes: usize) -> (Box<dyn Cmdp>, Arc<Survey>) {
+pub(super) fn surveyed(env: &str, contexts: usize, episodes: usize) -> (Box<dyn Cmdp>, Arc<Survey>) {
     let world = make(env, &WorldConfig { seed: 3, train: Some(contexts), test: Some(2) }).unwrap();
     let config = CollectConfig {
         contexts: world.contexts(Split::Train).to_vec(),
@@ -40,7 +40,7 @@ fn surveyed(env: &str, contexts: usize, episodes: usize) -> (Box<dyn Cmdp>, Arc<
 }
 
 /// The cell of each state.
-fn cells(world: &dyn Cmdp, survey: &Survey) -> Vec<usize> {
+pub(super) fn cells(world: &dyn Cmdp, survey: &Survey) -> Vec<usize> {
     let mut obs = vec![0.0; world.spec().obs_dim()];
     let cell = |state: usize| {
         survey.write_state(state, &mut obs);
@@ -50,7 +50,7 @@ fn cells(world: &dyn Cmdp, survey: &Survey) -> Vec<usize> {
 }
 
 /// The true dynamics of the first training context, as a belief that knows them would decode them.
-fn truth(world: &dyn Cmdp, survey: &Survey) -> Vec<f32> {
+pub(super) fn truth(world: &dyn Cmdp, survey: &Survey) -> Vec<f32> {
     let grid = world.grid().unwrap();
     let layout = grid.layout(world.contexts(Split::Train)[0]).unwrap();
     let cells = cells(world, survey);
@@ -182,7 +182,16 @@ fn the_exact_successor_measure_is_what_the_target_aims_at() {
     let goal = states / 2;
     let z = &b[goal * states..][..states];
     let nothing = vec![0.0; states * states];
-    let group = Group { survey: &survey, f: &nothing, b: &b, z, reward: &stakes, gamma, temperature: 0.0 };
+    let group = Group {
+        survey: &survey,
+        f: &nothing,
+        b: &b,
+        z,
+        reward: &stakes,
+        gamma,
+        temperature: 0.0,
+        goal: Goal::Measure,
+    };
     let density = group.aim(Source::Decoded { p: &p, sweeps: 300 }).density;
     let (mut v, mut q) = (vec![0.0; states], vec![0.0; survey.pairs()]);
     sweeps::optimise(&survey, &p, &stakes.of(z), gamma, 300, &mut v);
@@ -218,7 +227,7 @@ fn one_layout_is_learned() {
         FbTrainer::new(survey.clone(), Arc::new(situations), TaskDraw::Sphere, config, 1, &Device::flex())
             .unwrap();
     let exact = |trainer: &FbTrainer, lookahead: usize| {
-        let agent = FiniteAgent::new(survey.clone(), None, trainer.model().clone());
+        let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, trainer.model().clone());
         let eval = EvalConfig { lookahead, ..EvalConfig::default() };
         let grid = world.grid().unwrap();
         Examiner { world: &*world, grid, agent: &agent, eval, seed: 0 }.exactness(1, 20).unwrap()
@@ -243,7 +252,7 @@ fn a_trained_belief_knows_the_walls_it_has_met() {
     }
     let model =
         super::fb::FbModel::new(&survey, survey.states(), FbConfig::default(), 1, &Device::flex()).unwrap();
-    let agent = FiniteAgent::new(survey.clone(), Some(Arc::new(trainer.belief().clone())), model);
+    let agent = FiniteAgent::new(survey.clone(), Listener::Belief(Arc::new(trainer.belief().clone())), model);
     let cells = cells(&*world, &survey);
     let (mut right, mut all) = (0, 0);
     for &context in world.contexts(Split::Test) {

@@ -4,18 +4,21 @@ use super::fb::FbModel;
 use super::lookahead::Landmarks;
 use super::memory::Memory;
 use super::situations::Listener;
+use crate::correction::{CorrectionConfig, Corrector};
 use crate::doctor::{self, Finding, Limits};
+use crate::error::LearnError;
 use crate::latent;
 use std::sync::Arc;
 use windvane_world::Reward;
 use windvane_world::rng::stream;
+use windvane_world::trajectory::Trajectory;
 
 /// Visited states that a reward function is labelled on; paper: 10,000.
 const LABELS: usize = 10_000;
 /// States that B is examined on.
 const EXAMINED: usize = 400;
 
-/// A forward-backward agent and what it listens to.
+/// Forward and backward maps, and what they listen to.
 #[derive(Clone, Debug)]
 pub struct NeuralAgent {
     pub(super) model: FbModel,
@@ -24,6 +27,8 @@ pub struct NeuralAgent {
     /// Visited states, drawn once, and B of them.
     labelled: Arc<(Vec<f32>, Vec<f32>)>,
     pub(super) landmarks: Arc<Landmarks>,
+    /// What corrects rewards in new contexts.
+    corrector: Option<Arc<Corrector>>,
 }
 
 impl NeuralAgent {
@@ -38,7 +43,23 @@ impl NeuralAgent {
         }
         let b = model.backward(&states);
         let landmarks = Arc::new(Landmarks::new(&model, &states, &b));
-        Self { listener, refresh, labelled: Arc::new((states, b)), landmarks, model }
+        Self { listener, refresh, labelled: Arc::new((states, b)), landmarks, model, corrector: None }
+    }
+
+    /// The same, with rewards corrected in each new context.
+    pub fn corrected_by(self, config: CorrectionConfig, seed: u64) -> Self {
+        let (seen, led) = self.memory().transitions();
+        let b = self.model.backward(&led);
+        let count = b.len() / self.model.dim();
+        let weights = vec![1.0 / count as f32; count];
+        let corrector = Corrector::new(config, seen, weights, b, seed, self.model.params.device());
+        Self { corrector: Some(Arc::new(corrector)), ..self }
+    }
+
+    /// What a context adds to every task vector; nothing where rewards are taken as they are.
+    pub(super) fn shift(&self, context: &Trajectory) -> Result<Vec<f32>, LearnError> {
+        let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
+        corrector.shift(&self.memory().seen_in(context))
     }
 
     /// The data set it knows.

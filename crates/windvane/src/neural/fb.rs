@@ -1,4 +1,4 @@
-//! Forward-backward learning by networks: one core for FB, Belief-FB, Rotation-FB and Oracle-ID, with heads for discrete
+//! Forward maps by networks: one core for the FB family, and for successor features over given ones, with heads for discrete
 //! actions and an actor for continuous ones.
 
 use super::actor::Actor;
@@ -8,6 +8,7 @@ use super::memory::Memory;
 use super::nets::{Backward, ForwardMap, Query};
 use crate::error::LearnError;
 use crate::nn::{Params, Weights, to_vec};
+use crate::phi::Phi;
 use burn::tensor::{Device, Tensor, TensorData};
 use std::sync::Arc;
 
@@ -16,12 +17,21 @@ use std::sync::Arc;
 pub struct FbModel {
     pub(super) config: FbConfig,
     pub(super) params: Params,
-    pub(super) backward: Backward,
+    features: Embedding,
     pub(super) forward: Vec<ForwardMap>,
     pub(super) actor: Option<Actor>,
     pub(super) memory: Arc<Memory>,
     /// The predictor that F goes through, for [`Form::Predictor`].
     predictor: Option<Arc<NeuralBelief>>,
+}
+
+/// Features of states.
+#[derive(Clone, Debug)]
+enum Embedding {
+    /// B, learned with F.
+    Learned(Backward),
+    /// Learned before.
+    Given(Phi),
 }
 
 /// States, and what is told in each group of them.
@@ -49,9 +59,32 @@ impl FbModel {
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
-        let config = plan.fb.clone();
+        Self::build(memory, condition, predictor, None, plan.fb.clone(), seed, device)
+    }
+
+    /// Untrained successor features of `phi`, told nothing of the dynamics.
+    pub fn over(
+        phi: Phi,
+        memory: Arc<Memory>,
+        plan: &NeuralPlan,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let config = FbConfig { dim: phi.dim(), forward: Form::Paper, ..plan.fb.clone() };
+        Self::build(memory, 0, None, Some(phi), config, seed, device)
+    }
+
+    fn build(
+        memory: Arc<Memory>,
+        condition: usize,
+        predictor: Option<Arc<NeuralBelief>>,
+        phi: Option<Phi>,
+        config: FbConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
         let bad = |problem: &str| LearnError::Config { origin: "plan".into(), problem: problem.into() };
-        let (features, choices) = (memory.features().width(), memory.moves().choices());
+        let (width, choices) = (memory.features().width(), memory.moves().choices());
         let predictor = match (config.forward, predictor) {
             (Form::Paper, _) => None,
             (Form::Predictor, Some(predictor)) if choices.is_some() => Some(predictor),
@@ -65,17 +98,20 @@ impl FbModel {
         let action = if choices.is_some() { 0 } else { memory.moves().width() };
         let heads = if predictor.is_some() { 1 } else { choices.unwrap_or(1) };
         let mut params = Params::new(device, seed);
-        let backward = Backward::new(&mut params, features, &config)?;
+        let features = match phi {
+            Some(phi) => Embedding::Given(phi),
+            None => Embedding::Learned(Backward::new(&mut params, width, &config)?),
+        };
         let forward = (0..config.ensemble)
             .map(|i| {
-                ForwardMap::new(&mut params, &format!("f{i}"), [features, action, heads, condition], &config)
+                ForwardMap::new(&mut params, &format!("f{i}"), [width, action, heads, condition], &config)
             })
             .collect::<Result<_, _>>()?;
         let actor = match choices {
             Some(_) => None,
-            None => Some(Actor::new([features, action, condition], &config, seed, device)?),
+            None => Some(Actor::new([width, action, condition], &config, seed, device)?),
         };
-        Ok(Self { config, params, backward, forward, actor, memory, predictor })
+        Ok(Self { config, params, features, forward, actor, memory, predictor })
     }
 
     /// d.
@@ -83,13 +119,27 @@ impl FbModel {
         self.config.dim
     }
 
-    /// B of observations, `[rows * d]`.
+    /// B of observations, or their given features, `[rows * d]`.
     pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
         if obs.is_empty() {
             return Vec::new();
         }
-        let s = self.features_of(obs);
-        to_vec(self.backward.forward(&self.params.weights(), self.matrix(s, self.memory.features().width())))
+        to_vec(self.embedded(&self.params.weights(), self.features_of(obs)))
+    }
+
+    /// The same of what networks see of states, `[rows, d]`.
+    pub(super) fn embedded(&self, weights: &Weights, s: Vec<f32>) -> Tensor<2> {
+        match &self.features {
+            Embedding::Learned(backward) => {
+                backward.forward(weights, self.matrix(s, self.memory.features().width()))
+            }
+            Embedding::Given(phi) => self.matrix(phi.of(s), self.dim()),
+        }
+    }
+
+    /// Whether features were learned before, so that F becomes their successor features.
+    pub(super) fn has_given_features(&self) -> bool {
+        matches!(self.features, Embedding::Given(_))
     }
 
     /// Features of rows of observations.
@@ -163,6 +213,11 @@ impl FbModel {
         let predictor = self.predictor.as_ref().filter(|_| !places.beliefs.is_empty())?;
         let s = self.matrix(places.features.clone(), self.memory.features().width());
         Some(predictor.support(s, self.matrix(places.beliefs.clone(), predictor.dim())))
+    }
+
+    /// Whether F goes through a predictor.
+    pub(super) fn predicts(&self) -> bool {
+        self.predictor.is_some()
     }
 
     /// Whether each choice has a head of its own.

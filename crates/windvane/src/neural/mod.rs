@@ -12,6 +12,7 @@ pub mod moves;
 mod nets;
 mod play;
 pub mod situations;
+mod source;
 pub mod stages;
 pub mod trainer;
 

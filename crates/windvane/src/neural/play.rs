@@ -5,10 +5,11 @@ use super::agent::NeuralAgent;
 use super::fb::Places;
 use super::lookahead::Worth;
 use super::situations::Listener;
-use crate::agent::{Acting, Agent, Players};
+use crate::agent::{Acting, Agent, Players, once_each};
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
+use crate::latent;
 use crate::train::Metrics;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
@@ -28,8 +29,9 @@ struct NeuralTeam<'a> {
 struct Table {
     /// What was seen, as tokens.
     tokens: Vec<f32>,
-    /// What is wanted.
+    /// What is wanted, and what the context adds to that; nothing where rewards are taken as they are.
     z: Vec<f32>,
+    shift: Vec<f32>,
     /// What F is told, and the belief behind it.
     condition: Vec<f32>,
     belief: Vec<f32>,
@@ -48,9 +50,11 @@ struct Table {
 impl Agent for NeuralAgent {
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
         let held = self.memory().data().spec().action.buffer();
-        let table = |context: &&Trajectory| Table {
+        let shifts = once_each(contexts, |context| self.shift(context))?;
+        let table = |(context, shift): (&&Trajectory, Vec<f32>)| Table {
             tokens: self.memory().tokens_of(context),
             z: Vec::new(),
+            shift,
             condition: Vec::new(),
             belief: Vec::new(),
             worth: None,
@@ -61,8 +65,12 @@ impl Agent for NeuralAgent {
             stale: 0,
         };
         let online = acting.belief == BeliefMode::Online && self.listener.belief().is_some();
-        let tables = contexts.iter().map(table).collect();
+        let tables = contexts.iter().zip(shifts).map(table).collect();
         Ok(Box::new(NeuralTeam { agent: self, online, lookahead: acting.lookahead, tables }))
+    }
+
+    fn looks_ahead(&self) -> bool {
+        self.model.predicts()
     }
 
     fn vitals(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Metrics, LearnError> {
@@ -140,7 +148,7 @@ impl Team for NeuralTeam<'_> {
 
     fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
         for (table, game) in self.tables.iter_mut().zip(games) {
-            table.z = self.agent.task(&game.task.reward);
+            table.z = latent::shifted(self.agent.task(&game.task.reward), &table.shift);
             if matches!(self.agent.listener, Listener::ContextId { .. }) {
                 (table.condition, table.belief) = self.agent.listener.told(self.agent.memory(), game.context);
             }

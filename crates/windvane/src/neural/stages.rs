@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::config::Plan;
 use crate::error::LearnError;
 use crate::latent::VonMisesFisher;
-use crate::methods::Draw;
+use crate::methods::{Draw, RewardIn};
 use crate::run::{Run, Site, Stage};
 use std::sync::Arc;
 use windvane_world::episodes::Episodes;
@@ -66,7 +66,13 @@ pub fn agent(
     let Plan { world, data, neural: plan, .. } = &run.plan;
     let (listener, situations) = Listener::train(&run.method, memory, belief, plan, run.seed);
     let cone = cone(run)?;
-    let model = FbModel::new(memory.clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?;
+    let model = match run.method.features {
+        None => FbModel::new(memory.clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?,
+        Some(_) => {
+            let Some(phi) = run.features(memory.clone(), &plan.fb.backward, site)? else { return Ok(None) };
+            FbModel::over(phi, memory.clone(), plan, run.seed, site.device)?
+        }
+    };
     let mut trainer = FbTrainer::new(model, Arc::new(situations), cone, plan, run.seed);
     let name = format!("neural {}", run.method.name);
     let stage = Stage {
@@ -78,7 +84,12 @@ pub fn agent(
         settings: (world, data, plan),
     };
     let make = |trainer: &FbTrainer| {
-        NeuralAgent::new(trainer.model().clone(), listener.clone(), plan.belief.refresh, run.seed)
+        let model = trainer.model().clone();
+        let agent = NeuralAgent::new(model, listener.clone(), plan.belief.refresh, run.seed);
+        match run.method.reward {
+            RewardIn::AsIs => agent,
+            RewardIn::Corrected => agent.corrected_by(run.plan.correction, run.seed),
+        }
     };
     let finished = run.train(&mut trainer, &stage, |trainer| Some(Box::new(make(trainer))), site)?;
     Ok(finished.then(|| make(&trainer)))

@@ -8,9 +8,11 @@ use super::memory::Memory;
 use super::situations::{Listener, Situations};
 use super::trainer::FbTrainer;
 use crate::agent::{Acting, Agent as _};
+use crate::correction::CorrectionConfig;
 use crate::eval::BeliefMode;
-use crate::methods::{self, Method};
+use crate::methods::{self, Method, RewardIn};
 use crate::nn::TensorFile;
+use crate::phi::{PhiConfig, PhiTrainer};
 use crate::train::Learner;
 use burn::tensor::Device;
 use proptest::prelude::*;
@@ -71,7 +73,15 @@ fn trainer(plan: &NeuralPlan, memory: &Arc<Memory>, method: &Method) -> (FbTrain
     let device = Device::flex();
     let belief = Arc::new(NeuralBelief::new(memory, &plan.belief, 1, &device).unwrap());
     let (listener, situations) = Listener::train(method, memory, Some(&belief), plan, 1);
-    let model = FbModel::new(memory.clone(), listener.width(), Some(belief), plan, 1, &device).unwrap();
+    let model = match method.features {
+        None => FbModel::new(memory.clone(), listener.width(), Some(belief), plan, 1, &device).unwrap(),
+        Some(learner) => {
+            let config = PhiConfig { dim: 6, steps: 3, batch: 8, ..PhiConfig::default() };
+            let mut phi = PhiTrainer::new(learner, memory.clone(), &[16], config, 1, &device).unwrap();
+            (0..config.steps).for_each(|step| drop(phi.train_step(step).unwrap()));
+            FbModel::over(phi.phi(), memory.clone(), plan, 1, &device).unwrap()
+        }
+    };
     let cone = (method.name == "rfb").then(|| crate::latent::VonMisesFisher::new(plan.fb.dim, 50.0).unwrap());
     (FbTrainer::new(model, Arc::new(situations), cone, plan, 1), listener)
 }
@@ -105,8 +115,14 @@ fn a_run_taken_up_again_goes_on_bit_for_bit() {
     let compass = NeuralPlan { compass: 8, ..point() };
     let mut predictor = compass.clone();
     predictor.fb.forward = Form::Predictor;
-    for (plan, name) in [(&continuous, "fb"), (&compass, "rfb"), (&predictor, "bfb"), (&compass, "oracle-id")]
-    {
+    for (plan, name) in [
+        (&continuous, "fb"),
+        (&compass, "rfb"),
+        (&predictor, "bfb"),
+        (&compass, "oracle-id"),
+        (&continuous, "hilp"),
+        (&predictor, "lap"),
+    ] {
         let (_, memory) = memory("pointmass", 2, 2, plan);
         let method = methods::find(name).unwrap();
         let (mut whole, _) = trainer(plan, &memory, method);
@@ -146,7 +162,11 @@ fn every_method_plays_frozen_and_online_with_moves_and_with_vectors() {
         let (world, memory) = memory("pointmass", 2, 2, &plan);
         for method in methods::METHODS {
             let (trainer, listener) = trainer(&plan, &memory, method);
-            let agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+            let mut agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+            if method.reward == RewardIn::Corrected {
+                let config = CorrectionConfig { steps: 3, batch: 4, ..CorrectionConfig::default() };
+                agent = agent.corrected_by(config, 1);
+            }
             for (belief, split) in [(BeliefMode::Frozen, Split::Train), (BeliefMode::Online, Split::Test)] {
                 let context = world.contexts(split)[0];
                 let task = world.tasks(context).unwrap().remove(0);

@@ -171,6 +171,16 @@ impl FbTrainer {
         joined * model.matrix(alive.to_vec(), 1)
     }
 
+    /// The target's successor features, `[rows, d]`: those of the next state now, and what follows.
+    fn successors(&self, f: &[Vec<f32>], phi: &Tensor<2>, alive: &[f32]) -> Tensor<2> {
+        let (dim, share) = (self.model.dim(), self.model.config.gamma / f.len() as f32);
+        let mut ahead = vec![0.0; alive.len() * dim];
+        for f in f {
+            ahead.iter_mut().zip(f).enumerate().for_each(|(i, (to, f))| *to += share * alive[i / dim] * f);
+        }
+        phi.clone() + self.model.matrix(ahead, dim)
+    }
+
     /// A step of the actor up F z.
     fn actor_step(&mut self, batch: &Batch, z: &Tensor<2>, scale: f32) -> f64 {
         let model = &self.model;
@@ -212,16 +222,21 @@ impl Learner for FbTrainer {
     fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
         let mut rng = stream(self.seed, "fb-batch", &[step]);
         let batch = self.batch(&mut rng);
-        let (dim, features) = (self.model.dim(), self.model.memory.features().width());
+        let dim = self.model.dim();
         let config = self.model.config.clone();
         let rows = batch.rows.alive.len();
         let items = rows / batch.from.groups;
-        let next = self.model.matrix(batch.rows.next.clone(), features);
+        let next = &batch.rows.next;
 
         let frozen = self.target.weights();
-        let target_b = self.model.backward.forward(&frozen, next.clone()); // [rows, d]
+        let target_b = self.model.embedded(&frozen, next.clone()); // [rows, d]
         let (target_f, going) = self.going_on(&frozen, &batch, &mut rng);
-        let target = self.density(target_f, &target_b, &batch.rows.alive); // [rows, rows]
+        let given = self.model.has_given_features();
+        let target = if given {
+            self.successors(&target_f, &target_b, &batch.rows.alive) // [rows, d]
+        } else {
+            self.density(target_f, &target_b, &batch.rows.alive) // [rows, rows]
+        };
         drop(frozen);
         let z: Vec<f32> = batch.z.chunks_exact(dim).flat_map(|z| z.repeat(items)).collect();
         // The reward that z stands for, once B is orthonormal, is B z.
@@ -236,30 +251,36 @@ impl Learner for FbTrainer {
         let query = self.model.own_query(&batch.from, &batch.rows.a);
 
         let weights = self.model.params.track();
-        let b = self.model.backward.forward(&weights, next); // [rows, d]
+        let b = (!given).then(|| self.model.embedded(&weights, next.clone())); // [rows, d]
         let size = f64::from(1.0 / (1.0 - config.gamma)) * dim as f64;
         let (mut fb, mut value) = (None, None);
         for map in &self.model.forward {
             let f = map.chosen(&weights, query.clone(), choice.clone(), z.clone()); // [rows, d]
             let q = (f.clone() * z.clone()).sum_dim(1); // [rows, 1]
             let off = ((q - worth.clone()) / size).powf_scalar(2.0).mean();
-            let pair = ops::pair_loss(f, b.clone(), target.clone(), config.gamma);
+            let pair = match &b {
+                Some(b) => ops::pair_loss(f, b.clone(), target.clone(), config.gamma),
+                None => ((f - target.clone()) * dim as f64 / size).powf_scalar(2.0).sum_dim(1).mean(),
+            };
             fb = Some(fb.map_or(pair.clone(), |sum| sum + pair));
             value = Some(value.map_or(off.clone(), |sum| sum + off));
         }
         let (Some(fb), Some(value)) = (fb, value) else { return Ok(Vec::new()) };
-        let ortho = ops::ortho_loss(b);
-        let loss = (fb.clone() + ortho.clone() * config.ortho) / dim as f64 + value.clone() * config.value;
+        let mut loss = fb.clone() / dim as f64 + value.clone() * config.value;
         let mut metrics: Metrics = vec![
-            ("loss", scalar(&loss)),
             ("fb", scalar(&fb) / dim as f64),
             ("value miss", scalar(&value)),
-            // Orthonormal features have a mean squared product of d between two states; 0 is right.
-            ("ortho error", 2.0 * (scalar(&ortho) / dim as f64 + 1.0) - 1.0),
             ("q", going.iter().map(|q| f64::from(*q)).sum::<f64>() / rows as f64 / size),
         ];
+        if let Some(b) = b {
+            let ortho = ops::ortho_loss(b) / dim as f64;
+            // Orthonormal features have a mean squared product of d between two states; 0 is right.
+            metrics.push(("ortho error", 2.0 * (scalar(&ortho) + 1.0) - 1.0));
+            loss = loss + ortho * config.ortho;
+        }
+        metrics.insert(0, ("loss", scalar(&loss)));
         let gradients = loss.backward();
-        drop((loss, fb, value, ortho));
+        drop((loss, fb, value));
         let scale = warm_cosine(step, config.steps);
         let follow = Follow { target: &mut self.target, tau: config.tau };
         let norm = self.adam.step(&mut self.model.params, weights, gradients, scale, Some(follow));

@@ -33,7 +33,7 @@ pub fn of_context(
     };
     let mut views = vec![view("exact", &|cell| std::array::from_fn(|a| exact.moves()[cell * ACTIONS + a]))];
     for (title, agent) in agents {
-        let situations = agent.situations(&evidence_of(agent, &walk));
+        let situations = agent.situations_in(&[context], &evidence_of(agent, &walk));
         let values = agent.action_values(&situations, &agent.task(&task.reward), config.lookahead);
         views.push(view(title, &|cell| {
             let mut obs = [0.0; 2];

@@ -1,11 +1,31 @@
-//! The methods there are. Adding one is a row here and, where it needs a new part, a file beside the others.
+//! The methods there are, one file each. Adding one is a file here with what is its own, and a line in [`METHODS`].
+
+mod bfb;
+mod contextual_fb;
+mod fb;
+pub mod hilp;
+pub mod lap;
+mod oracle_id;
+mod rfb;
 
 use crate::config::layers::closest;
 use crate::error::LearnError;
+use crate::phi::FeatureLearner;
 use serde::{Deserialize, Serialize};
 
-/// A method, by what it plugs into the forward-backward core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Every method. Random actions are no method but a row of every evaluation.
+pub const METHODS: &[Method] = &[
+    fb::METHOD,
+    hilp::METHOD,
+    lap::METHOD,
+    contextual_fb::METHOD,
+    oracle_id::METHOD,
+    bfb::METHOD,
+    rfb::METHOD,
+];
+
+/// A method, by what it plugs into the core.
+#[derive(Clone, Copy, Debug)]
 pub struct Method {
     /// As the command line spells it.
     pub name: &'static str,
@@ -13,10 +33,15 @@ pub struct Method {
     pub title: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// What F is told of the dynamics.
+    /// What the forward map is told of the dynamics.
     pub condition: Condition,
     /// Where random task vectors come from.
     pub draw: Draw,
+    /// Who learns features of states beforehand, for successor features over them. The FB family has nobody: B is learned
+    /// with F.
+    pub features: Option<&'static dyn FeatureLearner>,
+    /// What a new context does to the reward.
+    pub reward: RewardIn,
 }
 
 /// What the forward map is told of the hidden dynamics.
@@ -39,6 +64,15 @@ pub enum Draw {
     Cone,
 }
 
+/// What a new context does to the reward that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewardIn {
+    /// Nothing.
+    AsIs,
+    /// It is corrected by what classifiers say that are trained on the context: see [`crate::correction`].
+    Corrected,
+}
+
 impl Method {
     /// Whether it listens to a belief.
     pub fn believes(&self) -> bool {
@@ -46,37 +80,14 @@ impl Method {
     }
 }
 
-/// Every method.
-pub const METHODS: &[Method] = &[
-    Method {
-        name: "fb",
-        title: "FB",
-        about: "forward-backward; takes all dynamics for one",
-        condition: Condition::Nothing,
-        draw: Draw::Sphere,
-    },
-    Method {
-        name: "bfb",
-        title: "Belief-FB",
-        about: "F conditioned on the belief h",
-        condition: Condition::Belief,
-        draw: Draw::Sphere,
-    },
-    Method {
-        name: "rfb",
-        title: "Rotation-FB",
-        about: "Belief-FB with task vectors drawn around h",
-        condition: Condition::Belief,
-        draw: Draw::Cone,
-    },
-    Method {
-        name: "oracle-id",
-        title: "Oracle-ID",
-        about: "F is told which training context it is in; an unseen one is told as zeros",
-        condition: Condition::ContextId,
-        draw: Draw::Sphere,
-    },
-];
+/// Names are unique.
+impl PartialEq for Method {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Method {}
 
 /// The method called `name`.
 pub fn find(name: &str) -> Result<&'static Method, LearnError> {
