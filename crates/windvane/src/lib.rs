@@ -15,6 +15,8 @@ pub mod neural;
 pub mod nn;
 pub mod report;
 pub mod run;
+pub mod stats;
+pub mod sweep;
 pub mod train;
 
 pub use error::LearnError;

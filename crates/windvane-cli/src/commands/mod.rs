@@ -8,6 +8,9 @@ mod doctor;
 mod envs;
 mod evaluate;
 mod quickstart;
+mod report;
+mod reproduce;
+mod run;
 mod train;
 
 use clap::Subcommand;
@@ -23,6 +26,9 @@ pub(crate) enum Command {
     Train(train::Train),
     Eval(evaluate::Eval),
     Doctor(doctor::Doctor),
+    Reproduce(reproduce::Reproduce),
+    Run(run::RunUnit),
+    Report(report::Report),
     Bench(bench::Bench),
 }
 
@@ -37,6 +43,9 @@ impl Command {
             Self::Train(command) => command.run(),
             Self::Eval(command) => command.run(),
             Self::Doctor(command) => command.run(),
+            Self::Reproduce(command) => command.run(),
+            Self::Run(command) => command.run(),
+            Self::Report(command) => command.run(),
             Self::Bench(command) => command.run(),
         }
     }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 pub struct Page {
     title: String,
     body: String,
+    figures: usize,
 }
 
 const STYLE: &str = "
@@ -31,7 +32,7 @@ impl Page {
     /// A page with its title and the answer in a sentence or two.
     pub fn new(title: &str, lead: &str) -> Self {
         let body = format!("<h1>{}</h1>\n<p class=\"lead\">{}</p>\n", escape(title), escape(lead));
-        Self { title: title.to_owned(), body }
+        Self { title: title.to_owned(), body, figures: 0 }
     }
 
     /// A heading.
@@ -71,6 +72,10 @@ impl Page {
     pub fn figure(&mut self, svg: &str, caption: &str) {
         // Inside HTML, an SVG needs no XML declaration.
         let svg = svg.find("<svg").map_or(svg, |start| &svg[start..]);
+        // Names within a figure are its own; on a page they must not meet.
+        self.figures += 1;
+        let prefix = format!("f{}-", self.figures);
+        let svg = svg.replace("id=\"", &format!("id=\"{prefix}")).replace("url(#", &format!("url(#{prefix}"));
         let caption = escape(caption);
         self.push(&format!(
             "<figure><div class=\"scroll\">{svg}</div><figcaption>{caption}</figcaption></figure>"
@@ -79,7 +84,7 @@ impl Page {
 
     /// The whole page.
     pub fn html(&self) -> String {
-        let Self { title, body } = self;
+        let Self { title, body, .. } = self;
         let title = escape(title);
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
