@@ -17,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod stats;
 pub mod sweep;
+pub mod theory;
 pub mod train;
 
 pub use error::LearnError;

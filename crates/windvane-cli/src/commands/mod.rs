@@ -7,6 +7,7 @@ mod data;
 mod doctor;
 mod envs;
 mod evaluate;
+mod figure;
 mod quickstart;
 mod report;
 mod reproduce;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Reproduce(reproduce::Reproduce),
     Run(run::RunUnit),
     Report(report::Report),
+    Figure(figure::Figure),
     Bench(bench::Bench),
 }
 
@@ -46,6 +48,7 @@ impl Command {
             Self::Reproduce(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::Report(command) => command.run(),
+            Self::Figure(command) => command.run(),
             Self::Bench(command) => command.run(),
         }
     }

@@ -1,8 +1,13 @@
 //! What people look at: figures, and one page that needs nothing but itself.
 
+pub mod bounds;
 pub mod chart;
+pub mod cones;
 pub mod curves;
+pub mod directions;
+pub mod inside;
 pub mod page;
+pub mod plane;
 pub mod published;
 pub mod qmap;
 pub mod results;

@@ -2,12 +2,12 @@
 
 mod jobs;
 
-use super::{report, train};
+use super::{figure, report, train};
 use crate::output;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
-use windvane::device::DeviceName;
+use windvane::device::{DeviceName, Threads};
 use windvane::methods::METHODS;
 use windvane::sweep::{Manifest, Sweep, ablation};
 
@@ -66,6 +66,24 @@ pub(crate) struct Reproduce {
     json: bool,
 }
 
+/// Does all units of a sweep, draws its figures and writes its report.
+pub(crate) fn do_and_report(
+    sweep: &Sweep,
+    jobs: usize,
+    threads: usize,
+    device: DeviceName,
+    json: bool,
+) -> anyhow::Result<()> {
+    jobs::do_all(sweep, &Manifest::path(&sweep.folder, &sweep.manifest.sweep), jobs, threads, device)?;
+    Threads::new(jobs)?.run(|| figure::draw_inside(&sweep.folder))?;
+    report::write_and_say(&sweep.folder, json)
+}
+
+/// One unit for each core.
+pub(crate) fn usual_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, Into::into)
+}
+
 impl Reproduce {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let sweep_name = match &self.ablation {
@@ -88,10 +106,9 @@ impl Reproduce {
         if self.plan_only {
             return self.say_plan(&sweep, &path);
         }
-        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+        let jobs = self.jobs.unwrap_or_else(usual_jobs);
         anyhow::ensure!(jobs > 0, "--jobs is 0; expected at least 1");
-        jobs::do_all(&sweep, &path, jobs, self.threads, self.device)?;
-        report::write_and_say(&self.out, self.json)
+        do_and_report(&sweep, jobs, self.threads, self.device, self.json)
     }
 
     fn say_plan(&self, sweep: &Sweep, path: &std::path::Path) -> anyhow::Result<()> {
