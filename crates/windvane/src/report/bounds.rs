@@ -84,7 +84,9 @@ impl Bounds {
         let colours: Vec<Colour> = (0..self.curves.len()).map(|i| CATEGORIES[i % CATEGORIES.len()]).collect();
         let highest =
             self.curves.iter().flat_map(|c| &c.by_layouts).map(|(_, e)| e.upper).fold(1e-9, f64::max);
-        for (index, title) in ["more layouts", "30 layouts in more cones"].into_iter().enumerate() {
+        let all = self.curves.first().and_then(|c| c.by_layouts.last()).map_or(0, |(k, _)| *k);
+        let titles = ["more layouts".to_owned(), format!("{all} layouts in more cones")];
+        for (index, title) in titles.iter().enumerate() {
             sheet.panel_title(&mut svg, index, title);
             let points =
                 |curve: &Curve| if index == 0 { curve.by_layouts.clone() } else { curve.by_cones.clone() };
@@ -147,10 +149,11 @@ impl Bounds {
         let log = |value: f64| value.max(1e-4).log10();
         let most = self.regrets.iter().map(|r| log(r.bound)).fold(1.0, f64::max);
         let least = self.regrets.iter().map(|r| log(r.bound)).fold(f64::INFINITY, f64::min);
-        let axes = Axes::new(rect, (least.floor(), most.ceil()), (-4.0, most.ceil()));
+        let lowest = self.regrets.iter().map(|r| log(r.regret)).fold(0.0, f64::min).floor();
+        let axes = Axes::new(rect, (least.floor(), most.ceil()), (lowest, most.ceil()));
         axes.draw(svg);
         svg.within(rect, |svg| {
-            let line = [-4.0, most.ceil()].map(|v| axes.at(v, v));
+            let line = [lowest, most.ceil()].map(|v| axes.at(v, v));
             svg.polyline(line, &Style::line(Ink::SOFT, 1.2).dashed(5.0));
             for r in &self.regrets {
                 let style = Style::fill(colour_of(&r.method)).opacity(0.6);

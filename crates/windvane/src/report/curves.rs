@@ -1,13 +1,13 @@
 //! Lines of results: ablations, learning curves, performance profiles.
 
-use super::chart::{banded, colour_of, named_panel};
+use super::chart::{banded, colour_of, named_panel, width_of};
 use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
 use crate::stats::{self, table};
 use crate::sweep::ablation::Ablation;
 use crate::sweep::unit::CurvePoint;
 use windvane_world::Split;
-use windvane_world::picture::{Axes, Ink, Margins, Mark, Picture, Scale, Sheet, Style, Svg, legend};
+use windvane_world::picture::{Axes, Ink, Margins, Mark, Picture, Sheet, Style, Svg, legend};
 
 /// Names of the two splits, in the order of panels.
 const SPLITS: [(Split, &str); 2] =
@@ -57,9 +57,10 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line]) -> Picture {
         sheet.panel_title(&mut svg, index, title);
         let axes = named_panel(&mut svg, rect, &values);
         let ceiling = if split == Split::Train { "bayes-known" } else { "bayes-frozen" };
-        for (player, mode) in [(ceiling, BeliefMode::Frozen)].into_iter().chain(
-            methods.iter().flat_map(|m| [(m.as_str(), BeliefMode::Frozen), (m.as_str(), BeliefMode::Online)]),
-        ) {
+        let both = |m: &'_ String| [BeliefMode::Frozen, BeliefMode::Online].map(|mode| (m.clone(), mode));
+        let ways = methods.iter().flat_map(both).collect::<Vec<_>>();
+        let ways = [(ceiling.to_owned(), BeliefMode::Frozen)].into_iter().chain(ways);
+        for (player, mode) in ways {
             let column = COLUMNS.iter().position(|c| *c == (mode, split)).unwrap_or(0);
             let mut points = Vec::new();
             for (place, value) in values.iter().enumerate() {
@@ -68,7 +69,9 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line]) -> Picture {
                     points.push([place as f64 + 0.5, cell.interval.low, cell.mean, cell.interval.high]);
                 }
             }
-            banded(&mut svg, &axes, &points, colour_of(player), mode == BeliefMode::Online);
+            let place = methods.iter().position(|m| *m == player).unwrap_or(0);
+            let width = width_of(place, methods.len());
+            banded(&mut svg, &axes, &points, colour_of(&player), width, mode == BeliefMode::Online);
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, about.axis, if index == 0 { "success" } else { "" });
@@ -104,9 +107,9 @@ pub fn learning(env: &str, points: &[CurvePoint]) -> Picture {
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
-        let axes = Axes::new(rect, (0.0, last), (0.0, 1.0));
+        let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03));
         axes.draw(&mut svg);
-        for method in &methods {
+        for (place, method) in methods.iter().enumerate() {
             let own: Vec<&CurvePoint> = points.iter().filter(|p| p.method == *method).collect();
             let mut steps: Vec<u64> = own.iter().map(|p| p.step).collect();
             steps.sort_unstable();
@@ -122,7 +125,7 @@ pub fn learning(env: &str, points: &[CurvePoint]) -> Picture {
                     [step as f64, low, stats::mean(&values), high]
                 })
                 .collect();
-            banded(&mut svg, &axes, &band, colour_of(method), false);
+            banded(&mut svg, &axes, &band, colour_of(method), width_of(place, methods.len()), false);
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, "gradient steps", if index == 0 { "success" } else { "" });
@@ -142,17 +145,14 @@ pub fn profiles(env: &str, lines: &[&Line]) -> Picture {
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
-        let axes = Axes {
-            x: Scale::new((0.0, 1.0), (rect.x, rect.x + rect.width)),
-            ..Axes::new(rect, (0.0, 1.0), (0.0, 1.0))
-        };
+        let axes = Axes::new(rect, (0.0, 1.0), (0.0, 1.03));
         axes.draw(&mut svg);
         let column = COLUMNS.iter().position(|c| *c == (BeliefMode::Frozen, split)).unwrap_or(0);
-        for line in &learned {
+        for (place, line) in learned.iter().enumerate() {
             let Some(cell) = &line.cells[column] else { continue };
             let shares = stats::profile(&cell.scores, &thresholds);
             let points = thresholds.iter().zip(&shares).map(|(t, share)| axes.at(*t, *share));
-            svg.polyline(points, &Style::line(colour_of(&line.method), 1.8));
+            svg.polyline(points, &Style::line(colour_of(&line.method), width_of(place, learned.len())));
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, "success above", if index == 0 { "share of seeds and tasks" } else { "" });

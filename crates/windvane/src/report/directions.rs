@@ -62,7 +62,7 @@ pub fn draw(
         3,
         (200.0, 200.0),
         (30.0, 34.0),
-        Margins { bottom: 44.0, ..Margins::default() },
+        Margins { bottom: 56.0, ..Margins::default() },
     );
     let [x, y] =
         [conflict.cell % conflict.layouts[0].side() + 1, conflict.cell / conflict.layouts[0].side() + 1];
@@ -82,7 +82,7 @@ pub fn draw(
     let area = sheet.area();
     let entries: Vec<(Mark, &str)> =
         MOVES.iter().enumerate().map(|(a, name)| (Mark::Dot(CATEGORIES[a]), *name)).collect();
-    legend(&mut svg, (area.x, area.y + area.height + 42.0), &entries);
+    legend(&mut svg, (area.x, area.y + area.height + 52.0), &entries);
     Ok(svg.finish())
 }
 

@@ -28,6 +28,9 @@ figcaption { color: var(--soft); font-size: .92rem; margin-top: .5rem; }
 pre { overflow-x: auto; padding: .8rem 1rem; border: 1px solid var(--line); border-radius: 8px; font-size: .88rem; }
 ";
 
+/// Nothing may be asked for; a browser that is made to try says so in its console.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
 impl Page {
     /// A page with its title and the answer in a sentence or two.
     pub fn new(title: &str, lead: &str) -> Self {
@@ -89,6 +92,7 @@ impl Page {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
              <body>\n{body}</body>\n</html>\n"
         )

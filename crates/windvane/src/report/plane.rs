@@ -60,7 +60,7 @@ impl Plane {
 pub fn draw_beliefs(about: &str, sets: &[(Split, Vec<Vec<f32>>)], walks: usize) -> Picture {
     let panel = (300.0, 260.0);
     let sheet =
-        Sheet::new(sets.len(), 2, panel, (56.0, 20.0), Margins { left: 46.0, right: 8.0, bottom: 58.0 });
+        Sheet::new(sets.len(), 2, panel, (66.0, 20.0), Margins { left: 46.0, right: 8.0, bottom: 58.0 });
     let mut svg = sheet.begin("Beliefs about hidden dynamics", about);
     for (index, (split, rows)) in sets.iter().enumerate() {
         let plane = Plane::of(rows);

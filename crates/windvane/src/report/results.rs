@@ -4,7 +4,7 @@ use super::page::Page;
 use super::{curves, published, summary};
 use crate::error::LearnError;
 use crate::stats::table::{self, COLUMNS, Cell, Line};
-use crate::stats::{Estimate, bootstrap_pair, improvement};
+use crate::stats::{self, Estimate, bootstrap_pair, improvement};
 use crate::sweep::Found;
 use crate::sweep::ablation::{ABLATIONS, MAIN};
 use crate::sweep::manifest::Manifest;
@@ -427,6 +427,10 @@ pub struct Statistics<'a> {
     pub lines: Vec<&'a Line>,
     /// Probabilities of improvement.
     pub improvements: Vec<Improvement>,
+    /// Thresholds of the performance profiles.
+    pub thresholds: Vec<f64>,
+    /// Performance profiles on unseen contexts, belief frozen: the method and its shares.
+    pub profiles: Vec<(&'a str, Vec<f64>)>,
 }
 
 impl Results {
@@ -435,11 +439,20 @@ impl Results {
         let column = |(belief, split): &(crate::eval::BeliefMode, Split)| {
             format!("{belief:?} {split:?}").to_lowercase()
         };
-        let of = |setting| Statistics {
-            setting,
-            columns: COLUMNS.iter().map(column).collect(),
-            lines: self.lines_of(setting),
-            improvements: self.improvements(setting),
+        let thresholds: Vec<f64> = (0..20).map(|i| (f64::from(i) + 0.5) / 20.0).collect();
+        let of = |setting| {
+            let lines = self.lines_of(setting);
+            let learned = self.main.iter().filter(|line| line.setting == setting && line.is_learned());
+            let scores = learned.filter_map(|line| Some((line.method.as_str(), line.cells[1].as_ref()?)));
+            let profiles = scores.map(|(name, cell)| (name, stats::profile(&cell.scores, &thresholds)));
+            Statistics {
+                setting,
+                columns: COLUMNS.iter().map(column).collect(),
+                profiles: profiles.collect(),
+                thresholds: thresholds.clone(),
+                improvements: self.improvements(setting),
+                lines,
+            }
         };
         self.settings().into_iter().map(of).collect()
     }

@@ -40,7 +40,7 @@ pub fn draw(env: &str, lines: &[&Line]) -> Picture {
             bars(&mut svg, &axes, env, place, line, split);
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, "", "success");
+        axes.label(&mut svg, "", if sheet.is_leftmost(index) { "success" } else { "" });
     }
     let area = sheet.area();
     let entries = [
@@ -50,10 +50,9 @@ pub fn draw(env: &str, lines: &[&Line]) -> Picture {
         (Mark::Line(Ink::SOFT), "exact ceiling of a frozen belief"),
         (Mark::Line(Ink::LINE), "random"),
     ];
-    let split = if columns == 1 { 3 } else { entries.len() };
     let bottom = area.y + area.height + 38.0;
-    legend(&mut svg, (area.x, bottom), &entries[..split]);
-    legend(&mut svg, (area.x, bottom + 18.0), &entries[split..]);
+    legend(&mut svg, (area.x, bottom), &entries[..3]);
+    legend(&mut svg, (area.x, bottom + 18.0), &entries[3..]);
     svg.finish()
 }
 
@@ -95,6 +94,8 @@ fn bars(svg: &mut Svg, axes: &Axes, env: &str, place: usize, line: &Line, split:
         ends.iter().for_each(|&y| svg.line((centre - 4.0, y), (centre + 4.0, y), &ink));
         let text = format!("{:.2}", cell.mean);
         let above = ends[1].min(top) - 4.0;
+        let behind = Rect { x: centre - 11.0, y: above - 8.5, width: 22.0, height: 10.5 };
+        svg.rect(behind, &Style::fill(Ink::PAPER).opacity(0.85));
         svg.text((centre, above), &text, &TextStyle::new(9.0, Ink::SOFT, Anchor::Middle));
     }
     if let Some([mean, _]) = published::score(env, &line.method, split) {
