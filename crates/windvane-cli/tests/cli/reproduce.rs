@@ -53,7 +53,7 @@ fn a_sweep_is_done_once_added_to_repaired_and_reported_from_its_rows() {
     assert_eq!(before.len(), 3, "two methods and the reference players");
     for (path, text) in &before {
         let row: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        for field in ["env", "method", "seed", "split", "context", "task", "success", "return", "steps"] {
+        for field in ["env", "method", "seed", "split", "context", "task", "success", "steps"] {
             assert!(!row[field].is_null(), "{field} in {}", path.display());
         }
         for field in ["optimal_steps", "ceiling", "config", "revision"] {
@@ -86,6 +86,16 @@ fn a_sweep_is_done_once_added_to_repaired_and_reported_from_its_rows() {
     assert!(output.status.success() && text(&output.stderr).contains("is no row and is skipped"));
     success(&sweep(path, &["--methods", "fb,bfb,rfb", "--seeds", "1"]));
     assert_eq!(rows(&out), after, "the same rows again");
+
+    // No run does worse than the theorem allows.
+    let numbers =
+        json(&["figure", "theory", path, "--out", out.join("theory.svg").to_str().unwrap(), "--json"]);
+    let regrets = numbers["numbers"]["regrets"].as_array().unwrap();
+    assert_eq!(regrets.len(), 3 * (3 + 3) * 3, "methods, contexts, goals");
+    for row in regrets {
+        let [regret, bound] = ["regret", "bound"].map(|name| row[name].as_f64().unwrap());
+        assert!((-1e-6..=bound).contains(&regret), "{row}");
+    }
 
     // Rows alone give the same page: nothing that was trained is needed.
     let page = fs::read_to_string(out.join("report.html")).unwrap();
@@ -286,7 +296,10 @@ fn the_page_opens_in_chromium_without_an_error_or_a_request() {
     success(&["report", folder.path().to_str().unwrap()]);
     let page = folder.path().join("report.html");
     let html = fs::read_to_string(&page).unwrap();
-    assert!(html.contains("FB\u{2020}") && html.contains("several revisions"), "mixed revisions are marked");
+    assert!(
+        html.contains("FB\u{2020}") && html.contains("revision a of the program"),
+        "mixed revisions are marked"
+    );
     let picture = folder.path().join("page.png");
     let said = shown(&browser, &page, &picture);
     assert!(!said.contains("CONSOLE"), "{said}");

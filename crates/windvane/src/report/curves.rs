@@ -91,7 +91,7 @@ fn value_of(setting: &str) -> String {
 }
 
 /// Draws learning curves: success over gradient steps, mean of seeds with the band between the extremes.
-pub fn learning(env: &str, points: &[CurvePoint]) -> Picture {
+pub fn learning(env: &str, points: &[&CurvePoint]) -> Picture {
     let sheet = sheet(220.0);
     let subtitle =
         format!("{env}: mean over seeds with the band between the lowest and the highest; one game per task");
@@ -110,7 +110,7 @@ pub fn learning(env: &str, points: &[CurvePoint]) -> Picture {
         let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03));
         axes.draw(&mut svg);
         for (place, method) in methods.iter().enumerate() {
-            let own: Vec<&CurvePoint> = points.iter().filter(|p| p.method == *method).collect();
+            let own: Vec<&CurvePoint> = points.iter().copied().filter(|p| p.method == *method).collect();
             let mut steps: Vec<u64> = own.iter().map(|p| p.step).collect();
             steps.sort_unstable();
             steps.dedup();

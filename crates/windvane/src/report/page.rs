@@ -20,7 +20,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2.5rem; font-size: 
 p.lead { font-size: 1.1rem; color: var(--soft); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+table { font-size: .94rem; } th, td { padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } thead th { color: var(--soft); font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .scroll { background: #ffffff; border: 1px solid var(--line); border-radius: 8px; padding: .5rem; }
 figure svg { display: block; max-width: 100%; height: auto; min-width: 34rem; }

@@ -124,7 +124,11 @@ impl Results {
     }
 
     fn score_row(&self, line: &Line) -> Vec<String> {
-        let mark = if line.revisions.len() > 1 { MIXED } else { "" };
+        let mark = if line.is_learned() && line.revisions != self.usual_revision(&line.setting) {
+            MIXED
+        } else {
+            ""
+        };
         let mut cells = vec![format!("{}{mark}", line.title())];
         cells.extend(line.cells.iter().map(|cell| score(cell.as_ref())));
         for split in [Split::Train, Split::Test] {
@@ -132,6 +136,14 @@ impl Results {
             cells.push(paper.map_or("-".to_owned(), |[mean, std]| format!("{mean:.2} \u{b1} {std:.2}")));
         }
         cells
+    }
+
+    /// The revision that most lines of a setting are made by alone.
+    fn usual_revision(&self, setting: &str) -> Vec<String> {
+        let lines = self.lines_of(setting);
+        let alone = || lines.iter().filter(|line| line.is_learned() && line.revisions.len() == 1);
+        let count = |revision: &Vec<String>| alone().filter(|line| line.revisions == *revision).count();
+        alone().map(|line| line.revisions.clone()).max_by_key(count).unwrap_or_default()
     }
 
     /// Interquartile means of one setting, with intervals.
@@ -243,27 +255,34 @@ impl Results {
     /// All figures that rows can give: name, picture, caption.
     pub fn figures(&self) -> Vec<(String, windvane_world::picture::Picture, String)> {
         let mut all = Vec::new();
-        for setting in self.settings() {
-            let lines = self.lines_of(setting);
-            all.push((
-                "summary".to_owned(),
-                summary::draw(&self.env, &lines),
-                format!("{setting}: {}", "bars are means over seeds, whiskers 95% intervals of a bootstrap over seeds within tasks; diamonds are the paper's values."),
-            ));
+        // The first setting's figures have plain names.
+        let named = |what: &str, number: usize, setting: &str| {
+            if number == 0 { what.to_owned() } else { format!("{what}-{setting}") }
+        };
+        for (number, setting) in self.settings().into_iter().enumerate() {
+            let caption = format!(
+                "{setting}: bars are means over seeds, whiskers 95% intervals of a bootstrap over seeds within tasks; \
+                 diamonds are the paper's values."
+            );
+            let picture = summary::draw(&self.env, &self.lines_of(setting));
+            all.push((named("summary", number, setting), picture, caption));
         }
         for (name, lines) in &self.ablations {
             let Some(about) = ABLATIONS.iter().find(|a| a.name == *name) else { continue };
             let caption = format!("Ablation: {}.", about.about);
             all.push((format!("ablation-{name}"), curves::ablation(about, &self.env, lines), caption));
         }
-        if !self.curve.is_empty() {
-            let caption = "Success while the agents are trained, on the belief that was trained before.";
-            all.push(("learning".to_owned(), curves::learning(&self.env, &self.curve), caption.to_owned()));
-        }
-        for setting in self.settings() {
-            let caption = "The further right and up, the better.";
+        for (number, setting) in self.settings().into_iter().enumerate() {
+            let points: Vec<&CurvePoint> = self.curve.iter().filter(|p| p.setting == setting).collect();
+            if !points.is_empty() {
+                let caption = format!(
+                    "{setting}: success while the agents are trained, on the belief that was trained before."
+                );
+                all.push((named("learning", number, setting), curves::learning(&self.env, &points), caption));
+            }
+            let caption = format!("{setting}: the further right and up, the better.");
             let picture = curves::profiles(&self.env, &self.lines_of(setting));
-            all.push(("profiles".to_owned(), picture, caption.to_owned()));
+            all.push((named("profiles", number, setting), picture, caption));
         }
         all
     }

@@ -4,6 +4,7 @@ use super::manifest::Setting;
 use crate::config::layers::{Layers, closest};
 use crate::config::{Core, Plan};
 use crate::error::LearnError;
+use crate::methods::{Draw, METHODS, Method};
 
 /// A sweep by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,16 @@ const KAPPAS: [f64; 6] = [1.0, 10.0, 25.0, 50.0, 100.0, 200.0];
 const FEWEST_EPISODES: usize = 40;
 /// From so many layouts on none is known by heart, as in the preset `many`, and not all are played.
 const MANY: usize = 200;
+
+/// The methods that a sweep compares unless told otherwise: all in the main experiment, in ablations those that it is about.
+pub fn usual_methods(sweep: &str) -> Vec<String> {
+    let about = |method: &&Method| match sweep {
+        MAIN => true,
+        "kappa" => method.draw == Draw::Cone,
+        _ => method.believes(),
+    };
+    METHODS.iter().filter(about).map(|method| method.name.to_owned()).collect()
+}
 
 /// The ablation called `name`.
 pub fn find(name: &str) -> Result<&'static Ablation, LearnError> {

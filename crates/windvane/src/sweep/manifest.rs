@@ -58,7 +58,7 @@ pub struct Unit {
 }
 
 impl Setting {
-    /// Sixteen digits that tell these settings from all others.
+    /// Eight digits that tell these settings from all others.
     pub fn hash(&self) -> String {
         hash_of(&self.plan)
     }
@@ -71,11 +71,11 @@ impl Unit {
     }
 }
 
-/// Sixteen digits that tell a value from all others.
+/// Eight digits that tell a value from all others.
 pub(crate) fn hash_of(value: &impl Serialize) -> String {
     // Plans and parts of plans have no keys that JSON cannot write.
     let text = serde_json::to_string(value).unwrap_or_default();
-    format!("{:016x}", xxh3_64(text.as_bytes()))
+    format!("{:08x}", xxh3_64(text.as_bytes()) >> 32)
 }
 
 impl Manifest {

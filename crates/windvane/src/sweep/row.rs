@@ -39,9 +39,14 @@ pub struct Row {
     /// The share that reached their goal within the horizon.
     #[serde(serialize_with = "short")]
     pub success: f64,
-    /// The mean sum of rewards.
-    #[serde(rename = "return", serialize_with = "short")]
-    pub reward: f64,
+    /// The mean sum of rewards, where it is not the share of successes.
+    #[serde(
+        rename = "return",
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "short_or_none"
+    )]
+    pub reward: Option<f64>,
     /// The mean number of steps taken.
     #[serde(serialize_with = "short")]
     pub steps: f64,
@@ -58,16 +63,21 @@ pub struct Row {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub gradient_steps: u64,
     /// CPU time of their training.
-    #[serde(default, skip_serializing_if = "is_zero", serialize_with = "short")]
+    #[serde(default, skip_serializing_if = "is_zero", serialize_with = "seconds")]
     pub cpu_seconds: f64,
     /// Wall time of their training.
-    #[serde(default, skip_serializing_if = "is_zero", serialize_with = "short")]
+    #[serde(default, skip_serializing_if = "is_zero", serialize_with = "seconds")]
     pub wall_seconds: f64,
 }
 
 /// Whether a value is that of someone who trains nothing.
 fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// Seconds, to a tenth.
+fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 10.0).round() / 10.0)
 }
 
 /// Four decimals are enough, and keep rows small.
@@ -90,6 +100,7 @@ impl Row {
         let row = |games: &[ScoreRow]| {
             let mean =
                 |value: &dyn Fn(&ScoreRow) -> f64| games.iter().map(value).sum::<f64>() / games.len() as f64;
+            let success = mean(&|game| f64::from(u8::from(game.success)));
             Self {
                 split: games[0].split,
                 context: games[0].context,
@@ -98,8 +109,8 @@ impl Row {
                 context_steps: games[0].context_steps,
                 lookahead: games[0].lookahead,
                 games: games.len() as u64,
-                success: mean(&|game| f64::from(u8::from(game.success))),
-                reward: mean(&|game| f64::from(game.reward)),
+                success,
+                reward: Some(mean(&|game| f64::from(game.reward))).filter(|reward| *reward != success),
                 steps: mean(&|game| game.steps as f64),
                 optimal_steps: games[0].optimal_steps,
                 ..like.clone()

@@ -132,7 +132,7 @@ impl Sweep {
     /// The folder in which a unit is trained: the same for all sweeps that train it alike.
     pub fn run_folder(&self, unit: &Unit) -> Result<PathBuf, LearnError> {
         let hash = self.manifest.setting(unit)?.hash();
-        Ok(self.folder.join("runs").join(format!("{}-{}-{}", unit.method, unit.seed, &hash[..8])))
+        Ok(self.folder.join("runs").join(format!("{}-{}-{}", unit.method, unit.seed, hash)))
     }
 
     /// Where a unit stands, by a quick look.
@@ -285,7 +285,7 @@ impl Sweep {
             lookahead: 0,
             games: 0,
             success: 0.0,
-            reward: 0.0,
+            reward: None,
             steps: 0.0,
             optimal_steps: None,
             ceiling: None,
@@ -320,7 +320,7 @@ fn shared_names(setting: &Setting, seed: u64) -> [String; 2] {
     if plan["core"] != json!("listed") {
         belief.extend(parts(&plan["neural"], &["repeat", "compass", "features", "belief"]));
     }
-    [data, belief].map(|parts| format!("{seed}-{}", &hash_of(&parts)[..8]))
+    [data, belief].map(|parts| format!("{seed}-{}", hash_of(&parts)))
 }
 
 /// A run as its folder records it: with paths from there, so that machines may mount the sweep where they like.

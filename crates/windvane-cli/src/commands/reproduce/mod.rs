@@ -8,7 +8,6 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::{DeviceName, Threads};
-use windvane::methods::METHODS;
 use windvane::sweep::{Manifest, Sweep, ablation};
 
 /// Reproduces an experiment: trains every method with every seed, scores it beside exact players, writes the report.
@@ -31,7 +30,7 @@ pub(crate) struct Reproduce {
     /// Vary one thing: context, layouts, kappa or forward
     #[arg(long, value_name = "NAME")]
     ablation: Option<String>,
-    /// Methods, separated by commas; by default all
+    /// Methods, separated by commas; by default all, in ablations those it is about
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     methods: Option<Vec<String>>,
     /// Seeds, from 0
@@ -74,9 +73,15 @@ pub(crate) fn do_and_report(
     device: DeviceName,
     json: bool,
 ) -> anyhow::Result<()> {
-    jobs::do_all(sweep, &Manifest::path(&sweep.folder, &sweep.manifest.sweep), jobs, threads, device)?;
-    Threads::new(jobs)?.run(|| figure::draw_inside(&sweep.folder))?;
-    report::write_and_say(&sweep.folder, json)
+    let manifest = Manifest::path(&sweep.folder, &sweep.manifest.sweep);
+    let failed = jobs::do_all(sweep, &manifest, jobs, threads, device)?;
+    // What could be done is shown, whatever else failed.
+    if failed.len() < sweep.manifest.units.len() {
+        Threads::new(jobs)?.run(|| figure::draw_inside(&sweep.folder))?;
+        report::write_and_say(&sweep.folder, json)?;
+    }
+    anyhow::ensure!(failed.is_empty(), "{} units failed; see {}", failed.len(), failed.join(", "));
+    Ok(())
 }
 
 /// One unit for each core.
@@ -96,8 +101,7 @@ impl Reproduce {
             Some(names) => {
                 names.iter().map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect()
             }
-            None if sweep_name == "kappa" => vec!["rfb".to_owned()],
-            None => METHODS.iter().map(|m| m.name.to_owned()).collect::<Vec<_>>(),
+            None => ablation::usual_methods(sweep_name),
         };
         let manifest =
             Manifest::new(sweep_name, &self.env, settings, &methods, self.seeds)?.write(&self.out)?;
