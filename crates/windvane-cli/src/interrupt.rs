@@ -16,5 +16,10 @@ pub(crate) fn flag() -> anyhow::Result<&'static AtomicBool> {
     Ok(&ASKED)
 }
 
+/// Whether Ctrl-C was pressed.
+pub(crate) fn asked() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}
+
 /// What to say when the work stopped because it was asked to.
 pub(crate) const STOPPED: &str = "stopped and saved; give the same command again to go on from here";

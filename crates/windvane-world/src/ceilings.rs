@@ -3,7 +3,7 @@
 use crate::env::{ActionBuf, Cmdp, ContextId, Split, Start};
 use crate::error::WorldError;
 use crate::grid::{Dynamics, Planner, Posterior, Prior};
-use crate::protocol::{Game, Player, RandomPlayer, rollout};
+use crate::protocol::{Game, Outcome, Player, RandomPlayer, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::rng::{self, Rng};
 use crate::trajectory::Trajectory;
@@ -47,8 +47,16 @@ pub struct CeilingRow {
     pub games: usize,
 }
 
-/// How one game went: who, after how many steps of context, and whether the goal was reached.
-type Score = (&'static str, usize, bool);
+/// How one game of a reference player went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Played {
+    /// Who played.
+    pub player: &'static str,
+    /// Steps seen beforehand; 0 for players who need none.
+    pub context_steps: usize,
+    /// How it went.
+    pub outcome: Outcome,
+}
 
 /// Lets the reference players of a world play: `random`, `shortest-path` with the true map, on Pointmass `beeline`
 /// (straight for the goal, sliding along walls), and on grids
@@ -64,11 +72,13 @@ pub fn measure(config: &CeilingConfig) -> Result<Vec<CeilingRow>, WorldError> {
     let mut rows: Vec<CeilingRow> = Vec::new();
     for &seed in &config.seeds {
         let world = make(&config.env, &WorldConfig { seed, train: config.train, test: config.test })?;
-        let referee = Referee::new(world.as_ref(), config, seed)?;
+        let referee = Referee::new(world.as_ref())?;
         for &split in &config.splits {
             let contexts = world.contexts(split).par_iter();
-            let scores = contexts.map(|&context| referee.scores(context)).collect::<Result<Vec<_>, _>>()?;
-            for (player, context_steps, success) in scores.into_iter().flatten() {
+            let games = contexts.map(|&context| games_in(&referee, config, seed, context));
+            for Played { player, context_steps, outcome } in
+                games.collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
+            {
                 let same = |row: &CeilingRow| {
                     (row.player, row.split, row.context_steps) == (player, split, context_steps)
                 };
@@ -77,7 +87,7 @@ pub fn measure(config: &CeilingConfig) -> Result<Vec<CeilingRow>, WorldError> {
                     rows.len() - 1
                 });
                 rows[place].games += 1;
-                rows[place].success += f64::from(u8::from(success));
+                rows[place].success += f64::from(u8::from(outcome.success));
             }
         }
     }
@@ -87,11 +97,40 @@ pub fn measure(config: &CeilingConfig) -> Result<Vec<CeilingRow>, WorldError> {
     Ok(rows)
 }
 
-/// One world and what its players know of it.
-struct Referee<'a> {
-    world: &'a dyn Cmdp,
-    config: &'a CeilingConfig,
+/// All games in one context.
+fn games_in(
+    referee: &Referee<'_>,
+    config: &CeilingConfig,
     seed: u64,
+    context: ContextId,
+) -> Result<Vec<Played>, WorldError> {
+    let world = referee.world;
+    let spec = world.spec();
+    let longest = config.context_steps.iter().copied().max().unwrap_or(0);
+    let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
+    let mut games = Vec::new();
+    for (number, task) in world.tasks(context)?.iter().enumerate() {
+        for round in 0..ROUNDS {
+            let rng = |purpose| rng::stream(seed, purpose, &[context.0, number as u64, round]);
+            let game = Game { context, task: task.clone(), rng: rng("game") };
+            let mut env = world.instantiate(context)?;
+            let walk = Trajectory::explore(
+                env.as_mut(),
+                spec,
+                config.context_start,
+                longest,
+                &mut rng("context"),
+                uniform,
+            )?;
+            games.extend(referee.play(&game, &walk, &config.context_steps)?);
+        }
+    }
+    Ok(games)
+}
+
+/// One world and what its reference players know of it.
+pub struct Referee<'a> {
+    world: &'a dyn Cmdp,
     priors: Option<Priors>,
 }
 
@@ -103,7 +142,8 @@ struct Priors {
 }
 
 impl<'a> Referee<'a> {
-    fn new(world: &'a dyn Cmdp, config: &'a CeilingConfig, seed: u64) -> Result<Self, WorldError> {
+    /// Tells the players of `world` what they may know.
+    pub fn new(world: &'a dyn Cmdp) -> Result<Self, WorldError> {
         let priors = world.grid().map(|grid| -> Result<Priors, WorldError> {
             let training = world.contexts(Split::Train).iter();
             let training =
@@ -112,28 +152,21 @@ impl<'a> Referee<'a> {
             let average = (!training.is_empty()).then(|| known.posterior().dynamics());
             Ok(Priors { all: Prior::new(grid.layouts()), training: known, average })
         });
-        Ok(Self { world, config, seed, priors: priors.transpose()? })
+        Ok(Self { world, priors: priors.transpose()? })
     }
 
-    /// All games in one context.
-    fn scores(&self, context: ContextId) -> Result<Vec<Score>, WorldError> {
-        let mut scores = Vec::new();
-        for (number, task) in self.world.tasks(context)?.iter().enumerate() {
-            for round in 0..ROUNDS {
-                let rng = |purpose| rng::stream(self.seed, purpose, &[context.0, number as u64, round]);
-                let game = Game { context, task: task.clone(), rng: rng("game") };
-                self.round(&game, &mut rng("context"), &mut scores)?;
-            }
-        }
-        Ok(scores)
-    }
-
-    /// One game for each player.
-    fn round<'p>(&'p self, game: &Game, rng: &mut Rng, scores: &mut Vec<Score>) -> Result<(), WorldError> {
+    /// One game for each player; those with a belief play it once after each of `lengths` steps of `walk`.
+    pub fn play<'p>(
+        &'p self,
+        game: &Game,
+        walk: &Trajectory,
+        lengths: &[usize],
+    ) -> Result<Vec<Played>, WorldError> {
         let spec = self.world.spec();
-        let mut play = |name, context_steps, player: &mut dyn Player| -> Result<(), WorldError> {
-            let outcome = rollout(self.world, game.clone(), player)?;
-            scores.push((name, context_steps, outcome.success));
+        let mut games = Vec::new();
+        let mut play = |player, context_steps, who: &mut dyn Player| -> Result<(), WorldError> {
+            let outcome = rollout(self.world, game.clone(), who)?;
+            games.push(Played { player, context_steps, outcome });
             Ok(())
         };
         play("random", 0, &mut RandomPlayer(spec.action.clone()))?;
@@ -143,19 +176,14 @@ impl<'a> Referee<'a> {
         if let Some(mut player) = self.world.oracle(game.context)? {
             play("shortest-path", 0, player.as_mut())?;
         }
-        let Some(priors) = &self.priors else { return Ok(()) };
+        let Some(priors) = &self.priors else { return Ok(games) };
         if let Some(average) = &priors.average {
             play("average-map", 0, &mut Planner::new(spec, average.clone()))?;
         }
-        let longest = self.config.context_steps.iter().copied().max().unwrap_or(0);
-        let mut env = self.world.instantiate(game.context)?;
-        let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
-        let walk = Trajectory::explore(env.as_mut(), spec, self.config.context_start, longest, rng, uniform)?;
         let after = |mut belief: Posterior<'p>, steps: usize| {
             belief.observe_all(spec, walk.transitions().take(steps));
             belief
         };
-        let lengths = &self.config.context_steps;
         for &steps in lengths {
             play(
                 "bayes-frozen",
@@ -172,7 +200,7 @@ impl<'a> Referee<'a> {
                 play("bayes-known", steps, &mut Planner::new(spec, known))?;
             }
         }
-        Ok(())
+        Ok(games)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
+use crate::finite::agent::FiniteAgent;
 use crate::train::Metrics;
 use windvane_world::Cmdp;
 use windvane_world::protocol::Team;
@@ -27,6 +28,17 @@ pub trait Agent {
 
     /// Whether it can look ahead at all; what is asked for otherwise is ignored.
     fn looks_ahead(&self) -> bool;
+
+    /// The means of h after each context, `[contexts * width]`; nothing for a method without a belief.
+    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
+        let _ = contexts;
+        Vec::new()
+    }
+
+    /// The agent on listed states that it is, for figures that look inside; nothing if it is of another core.
+    fn listed(&self) -> Option<&FiniteAgent> {
+        None
+    }
 
     /// The few numbers to watch while it is trained, besides its scores.
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;

@@ -222,14 +222,20 @@ pub(crate) fn explore(
     Ok(Trajectory::explore(&mut *env, spec, config.context_start, config.context_steps, &mut rng, walk)?)
 }
 
-fn optimal_steps(world: &dyn Cmdp, context: ContextId, task: &Task) -> Result<Option<usize>, LearnError> {
+/// Steps that a player who knows the map takes; nothing where none is known.
+pub(crate) fn optimal_steps(
+    world: &dyn Cmdp,
+    context: ContextId,
+    task: &Task,
+) -> Result<Option<usize>, LearnError> {
     let Some(mut oracle) = world.oracle(context)? else { return Ok(None) };
     let game = Game { context, task: task.clone(), rng: stream(0, "oracle", &[context.0]) };
     let outcome = rollout(world, game, &mut *oracle)?;
     Ok(outcome.success.then_some(outcome.steps))
 }
 
-fn row(
+/// The row of a game that is still to be played.
+pub(crate) fn row(
     context: ContextId,
     task: &Task,
     round: u64,

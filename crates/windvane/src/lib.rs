@@ -17,6 +17,9 @@ pub mod nn;
 pub mod phi;
 pub mod report;
 pub mod run;
+pub mod stats;
+pub mod sweep;
+pub mod theory;
 pub mod train;
 
 pub use error::LearnError;

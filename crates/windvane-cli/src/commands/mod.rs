@@ -7,7 +7,11 @@ mod data;
 mod doctor;
 mod envs;
 mod evaluate;
+mod figure;
 mod quickstart;
+mod report;
+mod reproduce;
+mod run;
 mod train;
 
 use clap::Subcommand;
@@ -23,6 +27,10 @@ pub(crate) enum Command {
     Train(train::Train),
     Eval(evaluate::Eval),
     Doctor(doctor::Doctor),
+    Reproduce(reproduce::Reproduce),
+    Run(run::RunUnit),
+    Report(report::Report),
+    Figure(figure::Figure),
     Bench(bench::Bench),
 }
 
@@ -37,6 +45,10 @@ impl Command {
             Self::Train(command) => command.run(),
             Self::Eval(command) => command.run(),
             Self::Doctor(command) => command.run(),
+            Self::Reproduce(command) => command.run(),
+            Self::Run(command) => command.run(),
+            Self::Report(command) => command.run(),
+            Self::Figure(command) => command.run(),
             Self::Bench(command) => command.run(),
         }
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use windvane::config::Plan;
+use windvane::config::layers::Layers;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
@@ -107,6 +108,16 @@ impl Train {
 
 /// The plan of a preset with a file and single settings laid on top.
 fn plan(env: &str, preset: &str, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
+    Ok(layers(env, preset, config, set)?.value().check()?)
+}
+
+/// The same, ready for more layers.
+pub(crate) fn layers(
+    env: &str,
+    preset: &str,
+    config: Option<&Path>,
+    set: &[String],
+) -> anyhow::Result<Layers<Plan>> {
     let mut layers = Plan::preset(env, preset)?;
     if let Some(path) = config {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
@@ -115,5 +126,5 @@ fn plan(env: &str, preset: &str, config: Option<&Path>, set: &[String]) -> anyho
     for assignment in set {
         layers = layers.set(assignment)?;
     }
-    Ok(layers.value().check()?)
+    Ok(layers)
 }

@@ -5,6 +5,7 @@ mod bench;
 mod collect;
 mod data;
 mod learn;
+mod reproduce;
 mod worlds;
 
 use serde_json::Value;

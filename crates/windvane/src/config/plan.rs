@@ -102,17 +102,25 @@ struct Preset {
     text: &'static str,
 }
 
+/// One of `configs/`.
+macro_rules! preset {
+    ($env:literal, $name:literal, $file:literal) => {
+        Preset { env: $env, name: $name, text: include_str!(concat!("../../../../configs/", $file)) }
+    };
+}
+
 /// The presets; the first of an environment is its default.
 const PRESETS: &[Preset] = &[
-    Preset { env: "doors", name: "standard", text: include_str!("../../../../configs/doors.toml") },
-    Preset { env: "doors", name: "quick", text: include_str!("../../../../configs/doors-quick.toml") },
-    Preset { env: "four-rooms", name: "standard", text: include_str!("../../../../configs/four-rooms.toml") },
-    Preset {
-        env: "four-rooms",
-        name: "many",
-        text: include_str!("../../../../configs/four-rooms-many.toml"),
-    },
-    Preset { env: "pointmass", name: "standard", text: include_str!("../../../../configs/pointmass.toml") },
+    preset!("doors", "standard", "doors.toml"),
+    preset!("doors", "quick", "doors-quick.toml"),
+    preset!("doors", "paper", "doors-paper.toml"),
+    preset!("four-rooms", "standard", "four-rooms.toml"),
+    preset!("four-rooms", "quick", "four-rooms-quick.toml"),
+    preset!("four-rooms", "many", "four-rooms-many.toml"),
+    preset!("four-rooms", "paper", "four-rooms-paper.toml"),
+    preset!("pointmass", "standard", "pointmass.toml"),
+    preset!("pointmass", "quick", "pointmass-quick.toml"),
+    preset!("pointmass", "paper", "pointmass-paper.toml"),
 ];
 
 impl Plan {
@@ -191,5 +199,30 @@ impl Plan {
             .collect::<Result<(), String>>()
             .map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
         Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_sound_and_says_where_its_values_come_from() {
+        for preset in PRESETS {
+            let plan = Plan::preset(preset.env, preset.name).unwrap().value().check();
+            assert_eq!(plan.unwrap().env, preset.env);
+            if (preset.env, preset.name) == ("pointmass", "standard") {
+                continue; // still changes every day
+            }
+            let values = preset.text.lines().filter(|line| line.contains('=') && !line.starts_with('#'));
+            for line in values {
+                assert!(line.contains('#'), "{}/{}: {line}", preset.env, preset.name);
+            }
+        }
+        for env in ["doors", "four-rooms", "pointmass"] {
+            for name in ["quick", "standard", "paper"] {
+                assert!(Plan::preset(env, name).is_ok(), "{env}/{name}");
+            }
+        }
     }
 }

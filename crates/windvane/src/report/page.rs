@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 pub struct Page {
     title: String,
     body: String,
+    figures: usize,
 }
 
 const STYLE: &str = "
@@ -19,7 +20,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2.5rem; font-size: 
 p.lead { font-size: 1.1rem; color: var(--soft); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+table { font-size: .94rem; } th, td { padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } thead th { color: var(--soft); font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .scroll { background: #ffffff; border: 1px solid var(--line); border-radius: 8px; padding: .5rem; }
 figure svg { display: block; max-width: 100%; height: auto; min-width: 34rem; }
@@ -27,11 +28,14 @@ figcaption { color: var(--soft); font-size: .92rem; margin-top: .5rem; }
 pre { overflow-x: auto; padding: .8rem 1rem; border: 1px solid var(--line); border-radius: 8px; font-size: .88rem; }
 ";
 
+/// Nothing may be asked for; a browser that is made to try says so in its console.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
 impl Page {
     /// A page with its title and the answer in a sentence or two.
     pub fn new(title: &str, lead: &str) -> Self {
         let body = format!("<h1>{}</h1>\n<p class=\"lead\">{}</p>\n", escape(title), escape(lead));
-        Self { title: title.to_owned(), body }
+        Self { title: title.to_owned(), body, figures: 0 }
     }
 
     /// A heading.
@@ -71,6 +75,10 @@ impl Page {
     pub fn figure(&mut self, svg: &str, caption: &str) {
         // Inside HTML, an SVG needs no XML declaration.
         let svg = svg.find("<svg").map_or(svg, |start| &svg[start..]);
+        // Names within a figure are its own; on a page they must not meet.
+        self.figures += 1;
+        let prefix = format!("f{}-", self.figures);
+        let svg = svg.replace("id=\"", &format!("id=\"{prefix}")).replace("url(#", &format!("url(#{prefix}"));
         let caption = escape(caption);
         self.push(&format!(
             "<figure><div class=\"scroll\">{svg}</div><figcaption>{caption}</figcaption></figure>"
@@ -79,11 +87,12 @@ impl Page {
 
     /// The whole page.
     pub fn html(&self) -> String {
-        let Self { title, body } = self;
+        let Self { title, body, .. } = self;
         let title = escape(title);
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
              <body>\n{body}</body>\n</html>\n"
         )

@@ -25,7 +25,7 @@ pub struct Cell {
 /// Draws views side by side on one maze. Worths are shown as ranks within each view, so that scales do not matter.
 pub fn draw(maze: &Maze, title: &str, subtitle: &str, views: &[View]) -> Picture {
     let side = 190.0;
-    let margins = Margins { right: 74.0, ..Margins::default() };
+    let margins = Margins { right: 90.0, ..Margins::default() };
     let sheet = Sheet::new(views.len(), Sheet::columns_for(views.len()), (side, side), (18.0, 12.0), margins);
     let mut svg = sheet.begin(title, subtitle);
     for (index, view) in views.iter().enumerate() {
@@ -34,8 +34,7 @@ pub fn draw(maze: &Maze, title: &str, subtitle: &str, views: &[View]) -> Picture
         draw_view(&mut svg, rect, maze, view);
     }
     let area = sheet.area();
-    let bar = Rect { x: area.x + area.width + 22.0, y: area.y, width: 12.0, height: side };
-    colour_bar(&mut svg, bar, &VIRIDIS, (0.0, 1.0), "rank of value");
+    colour_bar(&mut svg, Rect { height: side, ..area }, &VIRIDIS, (0.0, 1.0), "rank of value");
     svg.finish()
 }
 

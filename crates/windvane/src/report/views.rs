@@ -14,13 +14,14 @@ pub fn of_context(
     context: ContextId,
     task: &Task,
     config: &EvalConfig,
-    agents: &[(&'static str, FiniteAgent)],
+    seed: u64,
+    agents: &[(&'static str, &FiniteAgent)],
 ) -> Result<Vec<View>, LearnError> {
     let Some(grid) = world.grid() else { return Ok(Vec::new()) };
     let spec = world.spec();
     let layout = grid.layout(context)?;
     let exact = Plan::solve(&Dynamics::of(layout), &Objective::of(task, spec)?, 0.95);
-    let walk = explore(world, context, config, 0, 0)?;
+    let walk = explore(world, context, config, seed, 0)?;
     let view = |title: &str, worth: &dyn Fn(usize) -> [f64; ACTIONS]| {
         let cells = layout.free_cells().map(|cell| {
             let mut at = [0.0; 2];

@@ -78,7 +78,8 @@ pub fn is_complete(path: &Path) -> Result<bool, LearnError> {
     Ok(read(path)?.is_some_and(|saved| saved.complete))
 }
 
-fn read(path: &Path) -> Result<Option<Saved>, LearnError> {
+/// Reads the checkpoint at `path`, of anything; `None` if there is no such file.
+pub fn read(path: &Path) -> Result<Option<Saved>, LearnError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),

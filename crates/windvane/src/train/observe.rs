@@ -51,6 +51,7 @@ impl JsonLines {
         let mut row = Map::new();
         row.insert("kind".into(), kind.into());
         row.insert("step".into(), at.step.into());
+        row.insert("of".into(), at.steps.into());
         row.insert("cpu_seconds".into(), rounded(at.cpu_seconds));
         row.insert("wall_seconds".into(), rounded(at.wall_seconds));
         row.extend(metrics.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))));

@@ -1,0 +1,171 @@
+//! `windvane figure`: one figure of results, data or agents.
+
+use crate::output;
+use crate::trained::{Trained, trained};
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use windvane::device::{Device, DeviceName, Threads};
+use windvane::report::INSIDE;
+use windvane::report::bounds::Bounds;
+use windvane::report::inside::{self, Subject};
+use windvane::report::results::Results;
+use windvane::sweep::ablation::{ABLATIONS, MAIN};
+use windvane::sweep::{Manifest, Sweep};
+use windvane::theory;
+use windvane::train::checkpoint::write_atomically;
+use windvane_world::episodes::Episodes;
+use windvane_world::picture::{self, Picture};
+
+/// Contexts of each split in which regrets are computed.
+const REGRETS: usize = 5;
+
+/// Draws one figure: of a sweep's rows, of its data, or of what its agents think.
+///
+/// From rows: summary, learning, profiles, ablation-context, ablation-layouts, ablation-kappa, ablation-forward. From data and
+/// agents: layouts, occupancy, qmap, directions, beliefs, cones, theory.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windvane figure summary results/four-rooms --out summary.svg
+  windvane figure qmap results/four-rooms --out qmap.png
+  windvane figure beliefs runs/bfb --out beliefs.svg
+  windvane figure theory results/doors --out theory.png --json")]
+pub(crate) struct Figure {
+    /// Which
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// A sweep's folder, or for figures of agents a run's
+    #[arg(value_name = "DIR")]
+    path: PathBuf,
+    /// File to make, .svg or .png; it must not exist
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Pixels of a PNG for each unit of the SVG
+    #[arg(long, value_name = "SCALE", default_value_t = 2.0)]
+    scale: f32,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Figure {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let from_rows = ["summary", "learning", "profiles"].map(str::to_owned);
+        let ablations = ABLATIONS.iter().map(|a| format!("ablation-{}", a.name));
+        let from_rows: Vec<String> = from_rows.into_iter().chain(ablations).collect();
+        let inside: Vec<&str> = INSIDE.iter().map(|(name, _)| *name).collect();
+        let (picture, numbers) = if from_rows.contains(&self.name) {
+            let figures = Results::read(&self.path)?.figures();
+            let names: Vec<String> = figures.iter().map(|(name, ..)| name.clone()).collect();
+            let found = figures.into_iter().find(|(name, ..)| *name == self.name);
+            let missing = || {
+                let there = names.join(", ");
+                anyhow::anyhow!("{}: no rows for {}; there are {there}", self.path.display(), self.name)
+            };
+            (found.ok_or_else(missing)?.1, Value::Null)
+        } else if inside.contains(&self.name.as_str()) {
+            Threads::new(1)?.run(|| Inside::open(&self.path)?.draw(&self.name))?
+        } else {
+            let known = from_rows.iter().map(String::as_str).chain(inside).collect::<Vec<_>>().join(", ");
+            anyhow::bail!("unknown figure \"{}\"; known: {known}", self.name);
+        };
+        picture.save(&self.out, self.scale)?;
+        if self.json {
+            return output::json(&json!({"path": self.out, "numbers": numbers}));
+        }
+        output::say(&self.out.display().to_string());
+        Ok(())
+    }
+}
+
+/// Draws every figure that looks into data and agents into the folder of a sweep; what cannot be drawn is said.
+pub(crate) fn draw_inside(folder: &Path) -> anyhow::Result<()> {
+    let inside = match Inside::open(folder) {
+        Ok(inside) => inside,
+        Err(error) => {
+            output::note(&format!("figures of agents are not drawn: {error}"));
+            return Ok(());
+        }
+    };
+    let place = folder.join("figures");
+    std::fs::create_dir_all(&place)?;
+    for (name, _) in INSIDE {
+        match inside.draw(name) {
+            Ok((picture, _)) => {
+                write_atomically(&place.join(format!("{name}.svg")), picture.svg().as_bytes())?;
+            }
+            Err(error) => output::note(&format!("{error}")),
+        }
+    }
+    Ok(())
+}
+
+/// What figures of agents look into.
+struct Inside {
+    device: Device,
+    /// One run of each method, of the first seed.
+    trained: Vec<Trained>,
+    /// The runs of the other seeds.
+    others: Vec<PathBuf>,
+}
+
+impl Inside {
+    /// The runs of a sweep's first setting, or the one run in a folder.
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let device = DeviceName::Cpu.open()?;
+        let manifest = Manifest::path(path, MAIN);
+        if !manifest.exists() {
+            return Ok(Self { device, trained: vec![trained(path)?], others: Vec::new() });
+        }
+        let sweep = Sweep::open(&manifest)?;
+        let first = sweep.manifest.settings.first().map(|setting| setting.name.clone()).unwrap_or_default();
+        let (mut folders, mut others) = (Vec::new(), Vec::new());
+        for unit in sweep.manifest.units.iter().filter(|unit| unit.setting == first) {
+            let Some(run) = sweep.run_of(unit)? else { continue };
+            if run.is_finished()? {
+                let list = if unit.seed == 0 { &mut folders } else { &mut others };
+                list.push(sweep.run_folder(unit)?);
+            }
+        }
+        anyhow::ensure!(!folders.is_empty(), "{}: no finished run with seed 0 below it", path.display());
+        let trained = folders.iter().map(|folder| trained(folder)).collect::<anyhow::Result<_>>()?;
+        Ok(Self { device, trained, others })
+    }
+
+    fn draw(&self, name: &str) -> anyhow::Result<(Picture, Value)> {
+        let subjects: Vec<Subject<'_>> = self
+            .trained
+            .iter()
+            .map(|Trained { run, world, agent }| Subject { run, world: &**world, agent: &**agent })
+            .collect();
+        let picture = match name {
+            "layouts" | "occupancy" => {
+                let data = Episodes::open(&self.trained[0].run.data)?;
+                let subject = picture::Subject::new(&data, 12, None)?;
+                if name == "layouts" { picture::layouts(&subject)? } else { picture::occupancy(&subject) }
+            }
+            "qmap" => inside::q_map(&subjects)?,
+            "directions" => inside::interference(&subjects)?,
+            "beliefs" => inside::beliefs(&subjects)?,
+            "cones" => inside::around_beliefs(&subjects, &self.device)?,
+            _ => {
+                let bounds = self.bounds()?;
+                return Ok((bounds.draw(), serde_json::to_value(&bounds)?));
+            }
+        };
+        Ok((picture, Value::Null))
+    }
+
+    fn bounds(&self) -> anyhow::Result<Bounds> {
+        let mut regrets = Vec::new();
+        let mut add = |Trained { run, world, agent }: &Trained| -> anyhow::Result<()> {
+            if let (Some(grid), Some(agent)) = (world.grid(), agent.listed()) {
+                regrets.extend(theory::regrets(run, &**world, grid, agent, REGRETS)?);
+            }
+            Ok(())
+        };
+        self.trained.iter().try_for_each(&mut add)?;
+        self.others.iter().try_for_each(|folder| add(&trained(folder)?))?;
+        Ok(Bounds::of(&*self.trained[0].world, regrets)?)
+    }
+}

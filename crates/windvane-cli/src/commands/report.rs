@@ -1,0 +1,57 @@
+//! `windvane report`: tables and page of a sweep, from its rows alone.
+
+use crate::{output, table};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use windvane::report::results::Results;
+use windvane::train::checkpoint::write_atomically;
+
+/// Makes tables and the report page of a sweep's folder anew, from its score rows alone.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windvane report results/four-rooms
+  windvane report results/four-rooms --json")]
+pub(crate) struct Report {
+    /// The folder that `windvane reproduce` made
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Print all statistics as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Report {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        write_and_say(&self.folder, self.json)
+    }
+}
+
+/// Writes the page of a folder and prints its tables.
+pub(crate) fn write_and_say(folder: &Path, as_json: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        folder.is_dir(),
+        "{}: is no folder; expected one that `windvane reproduce` made",
+        folder.display()
+    );
+    let results = Results::read(folder)?;
+    results.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+    let path = folder.join("report.html");
+    write_atomically(&path, results.page()?.as_bytes())?;
+    if as_json {
+        return output::json(
+            &json!({"env": results.env, "report": path, "main": results.statistics(), "ablations": results.ablations}),
+        );
+    }
+    for setting in results.settings() {
+        let scores = results.score_table(setting);
+        output::say(&format!("{}\n", scores.title));
+        output::say(&table::render(
+            &scores.header.iter().map(String::as_str).collect::<Vec<_>>(),
+            &scores.rows,
+        ));
+        output::say("");
+    }
+    output::say(&format!("report: {}", path.display()));
+    Ok(())
+}

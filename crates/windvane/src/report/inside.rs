@@ -1,0 +1,188 @@
+//! Figures that look into trained agents.
+
+use super::{cones, directions, plane, qmap, views};
+use crate::agent::Agent;
+use crate::config::Core;
+use crate::error::LearnError;
+use crate::eval::{EvalConfig, explore, optimal_steps};
+use crate::finite::agent::FiniteAgent;
+use crate::finite::belief::FiniteBelief;
+use crate::finite::play::evidence_of;
+use crate::latent::VonMisesFisher;
+use crate::methods::Draw;
+use crate::neural::belief::BeliefTrainer;
+use crate::neural::memory::Memory;
+use crate::run::Run;
+use burn::tensor::Device;
+use std::fmt;
+use std::sync::Arc;
+use windvane_world::episodes::Episodes;
+use windvane_world::picture::{Maze, Picture};
+use windvane_world::rng::stream;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{Cmdp, ContextId, Split};
+
+/// Contexts that beliefs are drawn for, and walks in each.
+const CONTEXTS: usize = 6;
+const WALKS: u64 = 14;
+/// Task vectors drawn around each belief.
+const AROUND: usize = 3;
+
+/// A trained run to look into.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// What it is.
+    pub run: &'a Run,
+    /// Its world.
+    pub world: &'a dyn Cmdp,
+    /// The agent.
+    pub agent: &'a dyn Agent,
+}
+
+impl fmt::Debug for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subject({} on {})", self.run.method.name, self.run.plan.env)
+    }
+}
+
+/// An error for a figure that cannot be drawn of what is there.
+fn cannot(figure: &str, problem: &str) -> LearnError {
+    LearnError::Config { origin: format!("figure {figure}"), problem: problem.to_owned() }
+}
+
+/// The agents on listed states among the subjects, with their names.
+fn listed<'a>(subjects: &[Subject<'a>]) -> Vec<(&'static str, &'a FiniteAgent)> {
+    subjects.iter().filter_map(|s| Some((s.run.method.title, s.agent.listed()?))).collect()
+}
+
+/// Q-maps of an unseen context for its farthest goal: the exact one beside each agent's.
+pub fn q_map(subjects: &[Subject<'_>]) -> Result<Picture, LearnError> {
+    let agents = listed(subjects);
+    let first = subjects.first().filter(|s| s.world.grid().is_some() && !agents.is_empty());
+    let Some(Subject { run, world, .. }) = first else {
+        return Err(cannot("qmap", "needs agents on listed states in a grid"));
+    };
+    q_map_of(*world, world.contexts(Split::Test)[0], &run.plan.eval, run.seed, &agents)
+}
+
+/// Q-maps of one context for its farthest goal.
+pub fn q_map_of(
+    world: &dyn Cmdp,
+    context: ContextId,
+    eval: &EvalConfig,
+    seed: u64,
+    agents: &[(&'static str, &FiniteAgent)],
+) -> Result<Picture, LearnError> {
+    let maze = Maze::from_description(&world.describe(context)?)
+        .ok_or_else(|| cannot("qmap", "needs a world with a map"))?;
+    let mut tasks = Vec::new();
+    for task in world.tasks(context)? {
+        tasks.push((optimal_steps(world, context, &task)?, task));
+    }
+    let Some((steps, task)) = tasks.into_iter().max_by_key(|(steps, _)| *steps) else {
+        return Err(cannot("qmap", "needs a context with a task"));
+    };
+    let views = views::of_context(world, context, &task, eval, seed, agents)?;
+    let subtitle = format!(
+        "unseen layout {}, {} ({} steps from the start), after a random walk of {} steps",
+        context.0,
+        task.name,
+        steps.unwrap_or(0),
+        eval.context_steps
+    );
+    Ok(qmap::draw(&maze, "Value of each cell and greedy moves", &subtitle, &views))
+}
+
+/// Walks in the first contexts of a split, context by context.
+fn walks(
+    world: &dyn Cmdp,
+    eval: &EvalConfig,
+    seed: u64,
+    split: Split,
+) -> Result<Vec<Trajectory>, LearnError> {
+    let contexts = world.contexts(split).iter().take(CONTEXTS);
+    let all = contexts.flat_map(|&context| (0..WALKS).map(move |round| (context, round)));
+    all.map(|(context, round)| explore(world, context, eval, seed, round)).collect()
+}
+
+/// The beliefs of the first subject that has any, in their first two principal components.
+pub fn beliefs(subjects: &[Subject<'_>]) -> Result<Picture, LearnError> {
+    for Subject { run, world, agent } in subjects {
+        let mut sets = Vec::new();
+        for split in [Split::Train, Split::Test] {
+            let walks = walks(*world, &run.plan.eval, run.seed, split)?;
+            let h = agent.beliefs(&walks.iter().collect::<Vec<_>>());
+            sets.push((split, plane::rows(&h, walks.len())));
+        }
+        if sets.iter().all(|(_, rows)| rows.first().is_some_and(|row| !row.is_empty())) {
+            let about = format!(
+                "{}, seed {}: h after {WALKS} random walks of {} steps in each of {CONTEXTS} contexts",
+                run.plan.env, run.seed, run.plan.eval.context_steps
+            );
+            return Ok(plane::draw_beliefs(&about, &sets, WALKS as usize));
+        }
+    }
+    Err(cannot("beliefs", "needs a run of a method with a belief (bfb or rfb)"))
+}
+
+/// Task vectors around beliefs before and after training, of the first subject that draws them so.
+pub fn around_beliefs(subjects: &[Subject<'_>], device: &Device) -> Result<Picture, LearnError> {
+    let subject = subjects.iter().find(|s| s.run.method.draw == Draw::Cone);
+    let Some(Subject { run, world, agent }) = subject else {
+        return Err(cannot("cones", "needs a run of a method that draws tasks around beliefs (rfb)"));
+    };
+    let walks = walks(*world, &run.plan.eval, run.seed, Split::Train)?;
+    let walks: Vec<&Trajectory> = walks.iter().collect();
+    let (kappa, dim) = match run.plan.core {
+        Core::Listed => (run.plan.agent.kappa, run.plan.agent.fb.nets.dim),
+        Core::Neural => (run.plan.neural.kappa, run.plan.neural.fb.dim),
+    };
+    let before = untrained_beliefs(run, *agent, &walks, device)?;
+    let after = agent.beliefs(&walks);
+    let cone = VonMisesFisher::new(dim, kappa).ok_or_else(|| cannot("cones", "kappa is no concentration"))?;
+    let mut rng = stream(run.seed, "cones figure", &[]);
+    let mut stage = |h: &[f32]| {
+        let axes = cones::axes(h, walks.len(), dim);
+        let mut draw = |axis: &Vec<f32>| {
+            let mut z = vec![0.0; dim];
+            cone.sample(axis, &mut rng, &mut z);
+            z
+        };
+        let tasks = axes.iter().flat_map(|axis| [axis; AROUND]).map(&mut draw).collect();
+        cones::Stage { axes, tasks }
+    };
+    let (before, after) = (stage(&before), stage(&after));
+    let about = format!(
+        "{}, seed {}, kappa {kappa}, d = {dim}: {CONTEXTS} layouts, {WALKS} walks each; arrows are h, dots are z",
+        run.plan.env, run.seed
+    );
+    Ok(cones::draw(&about, &before, &after, WALKS as usize, AROUND))
+}
+
+/// What the encoder says of walks before it is trained.
+fn untrained_beliefs(
+    run: &Run,
+    agent: &dyn Agent,
+    walks: &[&Trajectory],
+    device: &Device,
+) -> Result<Vec<f32>, LearnError> {
+    if let Some(agent) = agent.listed() {
+        let belief = FiniteBelief::new(agent.survey(), run.plan.belief, run.seed, device)?;
+        let evidence: Vec<f32> = walks.iter().flat_map(|walk| evidence_of(agent, walk)).collect();
+        return Ok(belief.infer(&evidence).mean);
+    }
+    let memory = Arc::new(Memory::new(Episodes::open(&run.data)?, &run.plan.neural, run.seed)?);
+    let trainer = BeliefTrainer::new(memory.clone(), &run.plan.neural, run.seed, device)?;
+    let tokens: Vec<Vec<f32>> = walks.iter().map(|walk| memory.tokens_of(walk)).collect();
+    Ok(trainer.belief().infer(&tokens))
+}
+
+/// The interference figure: exact, and of each agent on listed states.
+pub fn interference(subjects: &[Subject<'_>]) -> Result<Picture, LearnError> {
+    let agents = listed(subjects);
+    let first = subjects.first().and_then(|s| Some((s, s.world.grid()?)));
+    let Some((Subject { run, world, .. }, grid)) = first else {
+        return Err(cannot("directions", "needs a run in a grid"));
+    };
+    directions::draw(*world, grid, run, &agents)
+}

@@ -1,0 +1,167 @@
+//! What a sweep is made of.
+
+use crate::config::Plan;
+use crate::error::LearnError;
+use crate::methods;
+use crate::train::checkpoint::write_atomically;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Layout version of a manifest.
+const VERSION: u32 = 1;
+
+/// The "method" of the unit in which the reference players play.
+pub const REFERENCE: &str = "reference";
+
+/// What of a sweep's folder does not belong under version control: all but rows, manifests, figures and report.
+const IGNORED: &str = "/data\n/beliefs\n/runs\nlock\n*.lock\nlog.txt\n*.partial\n";
+
+/// Everything a sweep runs. Units keep their numbers when others are added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Layout version.
+    pub version: u32,
+    /// The sweep's name: `main`, or that of an ablation.
+    pub sweep: String,
+    /// The environment.
+    pub env: String,
+    /// The settings that are compared.
+    pub settings: Vec<Setting>,
+    /// The runs.
+    pub units: Vec<Unit>,
+}
+
+/// One way of training and scoring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// The preset's name, or what is varied and its value: `kappa=50`.
+    pub name: String,
+    /// All of it.
+    pub plan: Plan,
+    /// Lengths of the context that scores are taken after.
+    pub context_steps: Vec<usize>,
+}
+
+/// One run: done once, on its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// The name of its setting.
+    pub setting: String,
+    /// The method's name, or [`REFERENCE`].
+    pub method: String,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Setting {
+    /// Eight digits that tell these settings from all others.
+    pub fn hash(&self) -> String {
+        hash_of(&self.plan)
+    }
+}
+
+impl Unit {
+    /// Its folder below the sweep's.
+    pub fn name(&self) -> String {
+        format!("{}/{}-{}", self.setting, self.method, self.seed)
+    }
+}
+
+/// Eight digits that tell a value from all others.
+pub(crate) fn hash_of(value: &impl Serialize) -> String {
+    // Plans and parts of plans have no keys that JSON cannot write.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    format!("{:08x}", xxh3_64(text.as_bytes()) >> 32)
+}
+
+impl Manifest {
+    /// All methods and the reference players with all seeds in all settings, seed by seed.
+    pub fn new(
+        sweep: &str,
+        env: &str,
+        settings: Vec<Setting>,
+        methods: &[String],
+        seeds: u64,
+    ) -> Result<Self, LearnError> {
+        let bad = |origin: &str, problem: String| LearnError::Config { origin: origin.to_owned(), problem };
+        if methods.is_empty() || settings.is_empty() {
+            return Err(bad("--methods", "nothing is selected; expected at least one method".to_owned()));
+        }
+        if seeds == 0 {
+            return Err(bad("--seeds", "0 seeds are no experiment; expected at least 1".to_owned()));
+        }
+        methods.iter().try_for_each(|name| methods::find(name).map(drop))?;
+        let mut units = Vec::new();
+        for seed in 0..seeds {
+            for setting in &settings {
+                for method in std::iter::once(REFERENCE).chain(methods.iter().map(String::as_str)) {
+                    let unit = Unit { setting: setting.name.clone(), method: method.to_owned(), seed };
+                    if !units.contains(&unit) {
+                        units.push(unit);
+                    }
+                }
+            }
+        }
+        Ok(Self { version: VERSION, sweep: sweep.to_owned(), env: env.to_owned(), settings, units })
+    }
+
+    /// Where the manifest of a sweep is.
+    pub fn path(folder: &Path, sweep: &str) -> PathBuf {
+        folder.join(format!("{sweep}.json"))
+    }
+
+    /// Reads a manifest.
+    pub fn read(path: &Path) -> Result<Self, LearnError> {
+        let text = std::fs::read_to_string(path).map_err(LearnError::io(path, "reading the manifest"))?;
+        let manifest: Self = serde_json::from_str(&text)
+            .map_err(|e| LearnError::run(path, format!("not a manifest of `windvane reproduce`: {e}")))?;
+        if manifest.version != VERSION {
+            let problem = format!("manifest version {}; this program reads {VERSION}", manifest.version);
+            return Err(LearnError::run(path, problem));
+        }
+        Ok(manifest)
+    }
+
+    /// Writes the manifest into the folder of its sweep. One that is there already is added to; its settings must be
+    /// the same.
+    pub fn write(mut self, folder: &Path) -> Result<Self, LearnError> {
+        let path = Self::path(folder, &self.sweep);
+        if path.exists() {
+            let mut there = Self::read(&path)?;
+            let other = |setting: &&Setting| {
+                there.env != self.env
+                    || there.settings.iter().any(|old| old.name == setting.name && old != *setting)
+            };
+            if let Some(setting) = self.settings.iter().find(other) {
+                let problem = format!(
+                    "holds another sweep of {} (\"{}\" with other settings); choose another folder",
+                    there.env, setting.name
+                );
+                return Err(LearnError::run(&path, problem));
+            }
+            let known = |s: &Setting, there: &Self| there.settings.iter().any(|old| old.name == s.name);
+            let news: Vec<Setting> = self.settings.into_iter().filter(|s| !known(s, &there)).collect();
+            there.settings.extend(news);
+            let news: Vec<Unit> = self.units.into_iter().filter(|u| !there.units.contains(u)).collect();
+            there.units.extend(news);
+            self = there;
+        }
+        std::fs::create_dir_all(folder).map_err(LearnError::io(folder, "making the folder"))?;
+        write_atomically(&folder.join(".gitignore"), IGNORED.as_bytes())?;
+        let text = serde_json::to_string_pretty(&self).map_err(|e| LearnError::run(&path, e.to_string()))?;
+        write_atomically(&path, text.as_bytes())?;
+        Ok(self)
+    }
+
+    /// The setting of a unit.
+    pub fn setting(&self, unit: &Unit) -> Result<&Setting, LearnError> {
+        self.settings.iter().find(|setting| setting.name == unit.setting).ok_or_else(|| {
+            let problem = format!("unit {} has no setting of that name", unit.name());
+            LearnError::Config { origin: format!("manifest {}", self.sweep), problem }
+        })
+    }
+}

@@ -1,0 +1,23 @@
+//! Many runs as one experiment: a manifest of units, each done once, by whoever comes first.
+//!
+//! A sweep's folder holds
+//!
+//! ```text
+//! main.json, kappa.json, ...    manifests: settings and units, one of each sweep
+//! main/standard/rfb-0/          a unit's rows: scores.jsonl, curve.jsonl
+//! data/, beliefs/, runs/        what was collected and trained, shared by all sweeps of the folder
+//! figures/, report.html         what people look at
+//! ```
+//!
+//! Tables and reports are made of the rows alone; `data`, `beliefs` and `runs` can be deleted once the figures that look
+//! into agents are drawn.
+
+pub mod ablation;
+pub mod manifest;
+pub mod reference;
+pub mod row;
+pub mod unit;
+
+pub use manifest::{Manifest, Setting, Unit};
+pub use row::{Found, Row};
+pub use unit::{Ended, Sweep};

@@ -1,0 +1,203 @@
+//! Score rows: what every table and figure of results is made of.
+
+use crate::error::LearnError;
+use crate::eval::{BeliefMode, ScoreRow};
+use crate::train::checkpoint::write_atomically;
+use serde::{Deserialize, Serialize, Serializer};
+use std::path::{Path, PathBuf};
+use windvane_world::Split;
+
+/// The file of a unit's rows.
+pub const SCORES: &str = "scores.jsonl";
+
+/// The games of one task in one context, played by one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The environment.
+    pub env: String,
+    /// The setting: a preset, or what an ablation varies and its value.
+    pub setting: String,
+    /// The method, or a reference player.
+    pub method: String,
+    /// The seed.
+    pub seed: u64,
+    /// Contexts seen in training, or not.
+    pub split: Split,
+    /// The context.
+    pub context: u64,
+    /// The task.
+    pub task: String,
+    /// Whether the belief went on learning.
+    pub belief: BeliefMode,
+    /// Length of the random trajectory seen before; 0 also for players who need none.
+    pub context_steps: usize,
+    /// Sweeps of lookahead.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lookahead: usize,
+    /// Games, each after another random trajectory.
+    pub games: u64,
+    /// The share that reached their goal within the horizon.
+    #[serde(serialize_with = "short")]
+    pub success: f64,
+    /// The mean sum of rewards, where it is not the share of successes.
+    #[serde(
+        rename = "return",
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "short_or_none"
+    )]
+    pub reward: Option<f64>,
+    /// The mean number of steps taken.
+    #[serde(serialize_with = "short")]
+    pub steps: f64,
+    /// Steps that a player who knows the map takes; nothing where none is known.
+    pub optimal_steps: Option<usize>,
+    /// What the best exact player with the same information reaches in the same games; nothing where none is known.
+    #[serde(serialize_with = "short_or_none")]
+    pub ceiling: Option<f64>,
+    /// Hash of all settings.
+    pub config: String,
+    /// The program's revision.
+    pub revision: String,
+    /// Gradient steps of belief and agent; like the next two, not there for reference players.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gradient_steps: u64,
+    /// CPU time of their training.
+    #[serde(default, skip_serializing_if = "is_zero", serialize_with = "seconds")]
+    pub cpu_seconds: f64,
+    /// Wall time of their training.
+    #[serde(default, skip_serializing_if = "is_zero", serialize_with = "seconds")]
+    pub wall_seconds: f64,
+}
+
+/// Whether a value is that of someone who trains nothing.
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Seconds, to a tenth.
+fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 10.0).round() / 10.0)
+}
+
+/// Four decimals are enough, and keep rows small.
+fn short<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 1e4).round() / 1e4)
+}
+
+#[expect(clippy::ref_option, reason = "the signature serde asks for")]
+fn short_or_none<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => short(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl Row {
+    /// Games as one row each of a context and task, in their order; the rest is as `like` says.
+    pub fn of_games(games: &[ScoreRow], like: &Self) -> Vec<Self> {
+        let same = |a: &ScoreRow, b: &ScoreRow| (a.context, &a.task) == (b.context, &b.task);
+        let row = |games: &[ScoreRow]| {
+            let mean =
+                |value: &dyn Fn(&ScoreRow) -> f64| games.iter().map(value).sum::<f64>() / games.len() as f64;
+            let success = mean(&|game| f64::from(u8::from(game.success)));
+            Self {
+                split: games[0].split,
+                context: games[0].context,
+                task: games[0].task.clone(),
+                belief: games[0].belief,
+                context_steps: games[0].context_steps,
+                lookahead: games[0].lookahead,
+                games: games.len() as u64,
+                success,
+                reward: Some(mean(&|game| f64::from(game.reward))).filter(|reward| *reward != success),
+                steps: mean(&|game| game.steps as f64),
+                optimal_steps: games[0].optimal_steps,
+                ..like.clone()
+            }
+        };
+        games.chunk_by(same).map(row).collect()
+    }
+
+    /// Whether two rows tell of the same games by different players.
+    pub fn same_games(&self, other: &Self) -> bool {
+        (self.seed, self.split, self.context, &self.task)
+            == (other.seed, other.split, other.context, &other.task)
+    }
+}
+
+/// Rows with what was wrong on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The rows, each with the name of its sweep.
+    pub rows: Vec<(String, Row)>,
+    /// Lines that are no rows, and other things to know.
+    pub warnings: Vec<String>,
+}
+
+impl Found {
+    /// All rows below a sweep's folder; an error if there are none.
+    pub fn below(folder: &Path) -> Result<Self, LearnError> {
+        let mut files = Vec::new();
+        score_files(folder, 3, &mut files)?;
+        files.sort();
+        let mut found = Self::default();
+        for file in files {
+            let sweep = file.strip_prefix(folder).ok().and_then(|path| path.components().next());
+            let sweep = sweep.map_or(String::new(), |part| part.as_os_str().to_string_lossy().into_owned());
+            let (rows, bad) = read(&file)?;
+            found.warnings.extend(bad.iter().map(|line| {
+                format!("{}: line {line} is no row and is skipped; reproduce redoes it", file.display())
+            }));
+            found.rows.extend(rows.into_iter().map(|row| (sweep.clone(), row)));
+        }
+        if found.rows.is_empty() {
+            let problem = "no score rows below it; expected a folder that `windvane reproduce` made";
+            return Err(LearnError::run(folder, problem));
+        }
+        Ok(found)
+    }
+
+    /// The rows of one sweep.
+    pub fn of_sweep(&self, sweep: &str) -> Vec<&Row> {
+        self.rows.iter().filter(|(name, _)| name == sweep).map(|(_, row)| row).collect()
+    }
+}
+
+/// Finds `scores.jsonl` below a folder, up to `depth` folders deep.
+fn score_files(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), LearnError> {
+    let entries = std::fs::read_dir(folder).map_err(LearnError::io(folder, "looking for score rows"))?;
+    for entry in entries {
+        let path = entry.map_err(LearnError::io(folder, "looking for score rows"))?.path();
+        if path.is_dir() && depth > 0 {
+            score_files(&path, depth - 1, files)?;
+        } else if path.file_name().is_some_and(|name| name == SCORES) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a file, and the numbers of lines that are none: half-written, or by another program.
+pub fn read(path: &Path) -> Result<(Vec<Row>, Vec<usize>), LearnError> {
+    let bytes = std::fs::read(path).map_err(LearnError::io(path, "reading score rows"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let (mut rows, mut bad) = (Vec::new(), Vec::new());
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match serde_json::from_str(line) {
+            Ok(row) => rows.push(row),
+            Err(_) => bad.push(number + 1),
+        }
+    }
+    Ok((rows, bad))
+}
+
+/// Writes lines of JSON, all or none.
+pub fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), LearnError> {
+    let mut text = String::new();
+    for row in rows {
+        text += &serde_json::to_string(row).map_err(|e| LearnError::run(path, e.to_string()))?;
+        text.push('\n');
+    }
+    write_atomically(path, text.as_bytes())
+}

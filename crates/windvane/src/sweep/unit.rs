@@ -1,0 +1,371 @@
+//! One unit of a sweep: trained and scored once, by whoever comes first.
+
+use super::manifest::{Manifest, REFERENCE, Setting, Unit, hash_of};
+use super::reference;
+use super::row::{self, Row, SCORES};
+use crate::error::LearnError;
+use crate::eval::BeliefMode;
+use crate::methods;
+use crate::run::{Run, Site, Watch};
+use crate::train::folder::{Lock, RunFolder};
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use windvane_world::{Cmdp, Split};
+
+/// The file of a unit's learning curve.
+pub const CURVE: &str = "curve.jsonl";
+
+/// How the work on a unit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was done now.
+    Done,
+    /// It had been done before.
+    Already,
+    /// Another process, here or on another machine, is doing it.
+    Elsewhere,
+    /// It was asked to stop; what was trained is saved.
+    Interrupted,
+}
+
+/// Where a unit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its rows are there.
+    Done,
+    /// Someone works on it, or on what it needs first.
+    Busy,
+    /// It can be begun.
+    Free,
+}
+
+/// One evaluation on the way through a training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The method.
+    pub method: String,
+    /// The setting.
+    pub setting: String,
+    /// The seed.
+    pub seed: u64,
+    /// Gradient steps of the agent so far.
+    pub step: u64,
+    /// CPU time of the agent's training so far.
+    pub cpu_seconds: f64,
+    /// Success on training contexts.
+    pub train: f64,
+    /// Success on unseen contexts.
+    pub test: f64,
+}
+
+/// A manifest in its folder.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What is to be done.
+    pub manifest: Manifest,
+}
+
+/// Where units are worked on, and who is told.
+pub struct Bench<'a> {
+    /// Where tensors live.
+    pub device: &'a Device,
+    /// Someone to tell.
+    pub watch: &'a mut dyn Watch,
+    /// Set to stop after the current step.
+    pub interrupt: &'a AtomicBool,
+    /// The program's revision, for the rows.
+    pub revision: &'a str,
+}
+
+impl std::fmt::Debug for Bench<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bench({})", self.revision)
+    }
+}
+
+impl Sweep {
+    /// The sweep of a manifest's file; its folder is the file's.
+    pub fn open(path: &Path) -> Result<Self, LearnError> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { folder: folder.to_owned(), manifest: Manifest::read(path)? })
+    }
+
+    /// The unit with the given number.
+    pub fn unit(&self, index: usize) -> Result<&Unit, LearnError> {
+        self.manifest.units.get(index).ok_or_else(|| {
+            let problem = format!(
+                "there is no unit {index}; the manifest has {} units, from 0",
+                self.manifest.units.len()
+            );
+            LearnError::Config { origin: "--index".into(), problem }
+        })
+    }
+
+    /// The folder of a unit's rows.
+    pub fn place(&self, unit: &Unit) -> PathBuf {
+        self.folder.join(&self.manifest.sweep).join(unit.name())
+    }
+
+    /// The run behind a unit; nothing for the reference players.
+    pub fn run_of(&self, unit: &Unit) -> Result<Option<Run>, LearnError> {
+        if unit.method == REFERENCE {
+            return Ok(None);
+        }
+        let setting = self.manifest.setting(unit)?;
+        let method = *methods::find(&unit.method)?;
+        let [data, belief] = shared_names(setting, unit.seed);
+        Ok(Some(Run {
+            plan: setting.plan.clone(),
+            method,
+            seed: unit.seed,
+            data: self.folder.join("data").join(data),
+            belief: self.folder.join("beliefs").join(belief).with_extension("safetensors"),
+            agent: self.run_folder(unit)?.join("agent.safetensors"),
+        }))
+    }
+
+    /// The folder in which a unit is trained: the same for all sweeps that train it alike.
+    pub fn run_folder(&self, unit: &Unit) -> Result<PathBuf, LearnError> {
+        let hash = self.manifest.setting(unit)?.hash();
+        Ok(self.folder.join("runs").join(format!("{}-{}-{}", unit.method, unit.seed, hash)))
+    }
+
+    /// Where a unit stands, by a quick look.
+    pub fn state(&self, unit: &Unit) -> Result<State, LearnError> {
+        if self.is_done(unit)? {
+            return Ok(State::Done);
+        }
+        let mut locks = vec![self.place(unit).join("lock")];
+        if let Some(run) = self.run_of(unit)? {
+            locks.push(self.run_folder(unit)?.join("lock"));
+            locks.push(lock_of(&run.data));
+            locks.extend(run.needs_belief().then(|| lock_of(&run.belief)));
+        }
+        for lock in locks {
+            if Lock::is_held(&lock)? {
+                return Ok(State::Busy);
+            }
+        }
+        Ok(State::Free)
+    }
+
+    /// Whether a unit's rows are there, whole and of the same settings.
+    fn is_done(&self, unit: &Unit) -> Result<bool, LearnError> {
+        let path = self.place(unit).join(SCORES);
+        if !path.exists() {
+            return Ok(false);
+        }
+        let (rows, bad) = row::read(&path)?;
+        let setting = self.manifest.setting(unit)?;
+        let hash = setting.hash();
+        let lengths = setting.context_steps.iter();
+        let scored = |steps: &usize| rows.iter().any(|row| row.context_steps == *steps);
+        // Players without a belief have rows of no length but 0.
+        let scored = unit.method == REFERENCE || lengths.clone().all(scored);
+        Ok(bad.is_empty() && scored && !rows.is_empty() && rows.iter().all(|row| row.config == hash))
+    }
+
+    /// How far a unit is, from 0 to 1, by the logs of its trainings.
+    pub fn progress(&self, unit: &Unit) -> Result<f64, LearnError> {
+        /// Of the whole: belief, agent, and what is left for scores.
+        const PARTS: [f64; 2] = [0.35, 0.6];
+        if self.is_done(unit)? {
+            return Ok(1.0);
+        }
+        let Some(run) = self.run_of(unit)? else { return Ok(0.0) };
+        let belief = if run.needs_belief() { logged(&run.belief) } else { 1.0 };
+        Ok(PARTS[0] * belief + PARTS[1] * logged(&run.agent))
+    }
+
+    /// Does a unit, from where it was left.
+    pub fn run(&self, unit: &Unit, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
+        if self.is_done(unit)? {
+            return Ok(Ended::Already);
+        }
+        let Some(_rows) = RunFolder::try_open(&self.place(unit))? else { return Ok(Ended::Elsewhere) };
+        // Who held the lock until now may have finished it.
+        if self.is_done(unit)? {
+            return Ok(Ended::Already);
+        }
+        match self.run_of(unit)? {
+            None => self.reference(unit, bench),
+            Some(run) => self.train_and_score(unit, &run, bench),
+        }
+    }
+
+    fn reference(&self, unit: &Unit, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
+        let setting = self.manifest.setting(unit)?;
+        let world = world_of(setting, unit.seed)?;
+        let like = self.blank(unit, setting, bench.revision);
+        let lengths = &setting.context_steps;
+        let mut rows = reference::rows(&*world, &setting.plan.eval, lengths, unit.seed, &like)?;
+        let exact = rows.clone();
+        reference::with_ceilings(&mut rows, &exact);
+        row::write(&self.place(unit).join(SCORES), &rows)?;
+        Ok(Ended::Done)
+    }
+
+    fn train_and_score(&self, unit: &Unit, run: &Run, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
+        let world = run.world()?;
+        let mut site = Site {
+            world: &*world,
+            device: bench.device,
+            watch: &mut *bench.watch,
+            interrupt: bench.interrupt,
+        };
+        {
+            let Some(_lock) = Lock::wait(&lock_of(&run.data), bench.interrupt)? else {
+                return Ok(Ended::Interrupted);
+            };
+            run.data(&mut site)?;
+        }
+        if run.needs_belief() {
+            let Some(_lock) = Lock::wait(&lock_of(&run.belief), bench.interrupt)? else {
+                return Ok(Ended::Interrupted);
+            };
+            if !run.believe(&mut site)? {
+                return Ok(Ended::Interrupted);
+            }
+        }
+        let Some(folder) = RunFolder::wait(&self.run_folder(unit)?, bench.interrupt)? else {
+            return Ok(Ended::Interrupted);
+        };
+        recorded(run, &folder).record(&folder)?;
+        let Some(agent) = run.agent(&mut site)? else { return Ok(Ended::Interrupted) };
+        drop(folder);
+        let setting = self.manifest.setting(unit)?;
+        let cost = run.cost()?;
+        let like = Row {
+            gradient_steps: cost.gradient_steps,
+            cpu_seconds: cost.cpu_seconds,
+            wall_seconds: cost.wall_seconds,
+            ..self.blank(unit, setting, bench.revision)
+        };
+        let modes = [BeliefMode::Frozen, BeliefMode::Online];
+        let modes = if run.method.believes() { &modes[..] } else { &modes[..1] };
+        let mut rows = Vec::new();
+        for &context_steps in &setting.context_steps {
+            let mut run = run.clone();
+            run.plan.eval.context_steps = context_steps;
+            for &mode in modes {
+                for split in [Split::Train, Split::Test] {
+                    rows.extend(Row::of_games(&run.scores(&*world, &*agent, split, mode)?, &like));
+                }
+            }
+        }
+        let exact = Unit { method: REFERENCE.to_owned(), ..unit.clone() };
+        while matches!(self.run(&exact, bench)?, Ended::Elsewhere) {
+            if Lock::wait(&self.place(&exact).join("lock"), bench.interrupt)?.is_none() {
+                return Ok(Ended::Interrupted);
+            }
+        }
+        reference::with_ceilings(&mut rows, &row::read(&self.place(&exact).join(SCORES))?.0);
+        row::write(&self.place(unit).join(CURVE), &curve(unit, &run.agent))?;
+        row::write(&self.place(unit).join(SCORES), &rows)?;
+        Ok(Ended::Done)
+    }
+
+    /// A row with everything but a game.
+    fn blank(&self, unit: &Unit, setting: &Setting, revision: &str) -> Row {
+        Row {
+            env: self.manifest.env.clone(),
+            setting: unit.setting.clone(),
+            method: unit.method.clone(),
+            seed: unit.seed,
+            split: Split::Train,
+            context: 0,
+            task: String::new(),
+            belief: BeliefMode::Frozen,
+            context_steps: 0,
+            lookahead: 0,
+            games: 0,
+            success: 0.0,
+            reward: None,
+            steps: 0.0,
+            optimal_steps: None,
+            ceiling: None,
+            config: setting.hash(),
+            revision: revision.to_owned(),
+            gradient_steps: 0,
+            cpu_seconds: 0.0,
+            wall_seconds: 0.0,
+        }
+    }
+}
+
+fn world_of(setting: &Setting, seed: u64) -> Result<Box<dyn Cmdp>, LearnError> {
+    // A method decides nothing about its world.
+    Run::in_folder(setting.plan.clone(), methods::METHODS[0], seed, Path::new("")).world()
+}
+
+/// The lock of a file or folder that several units need.
+fn lock_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    path.with_file_name(name)
+}
+
+/// The names of data and belief: what decides them, and nothing else, is in them.
+fn shared_names(setting: &Setting, seed: u64) -> [String; 2] {
+    let plan = serde_json::to_value(&setting.plan).unwrap_or_default();
+    let parts = |of: &Value, names: &[&str]| -> Vec<Value> { names.iter().map(|n| of[*n].clone()).collect() };
+    let data = parts(&plan, &["env", "world", "data"]);
+    let mut belief = data.clone();
+    belief.extend(parts(&plan, &["core", "boxes", "belief"]));
+    if plan["core"] != json!("listed") {
+        belief.extend(parts(&plan["neural"], &["repeat", "compass", "features", "belief"]));
+    }
+    [data, belief].map(|parts| format!("{seed}-{}", hash_of(&parts)))
+}
+
+/// A run as its folder records it: with paths from there, so that machines may mount the sweep where they like.
+fn recorded(run: &Run, folder: &RunFolder) -> Run {
+    let from_here = |path: &Path, up: &str| {
+        let mut out = PathBuf::from(up);
+        let names: Vec<_> = path.components().rev().take(2).collect();
+        if up.is_empty() {
+            out.extend(names.first());
+        } else {
+            out.extend(names.iter().rev());
+        }
+        out
+    };
+    debug_assert!(run.agent.starts_with(folder.path()));
+    Run {
+        data: from_here(&run.data, "../.."),
+        belief: from_here(&run.belief, "../.."),
+        agent: from_here(&run.agent, ""),
+        ..run.clone()
+    }
+}
+
+/// How far the training of a checkpoint is, by the last row of its log.
+fn logged(checkpoint: &Path) -> f64 {
+    let Ok(text) = std::fs::read_to_string(checkpoint.with_extension("jsonl")) else { return 0.0 };
+    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    let share = last.and_then(|row| Some(row["step"].as_f64()? / row["of"].as_f64()?.max(1.0)));
+    share.unwrap_or(0.0).clamp(0.0, 1.0)
+}
+
+/// The evaluations in a training's log.
+fn curve(unit: &Unit, checkpoint: &Path) -> Vec<CurvePoint> {
+    let text = std::fs::read_to_string(checkpoint.with_extension("jsonl")).unwrap_or_default();
+    let point = |line: &str| {
+        let row: Value = serde_json::from_str(line).ok()?;
+        Some(CurvePoint {
+            method: unit.method.clone(),
+            setting: unit.setting.clone(),
+            seed: unit.seed,
+            step: row["step"].as_u64()?,
+            cpu_seconds: row["cpu_seconds"].as_f64()?,
+            train: row["train success"].as_f64()?,
+            test: row["test success"].as_f64()?,
+        })
+    };
+    text.lines().filter_map(point).collect()
+}

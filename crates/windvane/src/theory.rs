@@ -1,0 +1,366 @@
+//! Theorem 1 of the paper where everything is exact: on grids.
+//!
+//! The worst-case class error `eps_k` is the least error, in L2(rho), with which one pair (F, B) of rank d fits the successor
+//! measures of the best policies of k layouts, in the layout that fits worst. Two classes are compared: F that is told
+//! nothing, so that one F serves all layouts, and F that is told the layout, so that only B is shared. Splitting layouts into
+//! cones gives each cone a pair of its own (the paper's theorem 2).
+
+use crate::error::LearnError;
+use crate::finite::agent::FiniteAgent;
+use crate::finite::nets::Forward;
+use crate::finite::play::evidence_of;
+use crate::linalg::eigen;
+use crate::run::Run;
+use serde::Serialize;
+use windvane_world::grid::{
+    ACTIONS, Dynamics, GridWorld, Layout, Objective, Plan, SuccessorMeasure, deterministic,
+};
+use windvane_world::{Cmdp, ContextId, Reward, Split};
+
+/// Rounds in which the weights of layouts are moved toward those that fit worst.
+const ROUNDS: usize = 16;
+
+/// What F is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Told {
+    /// Nothing: F and B are the same for all layouts, of any rank.
+    Nothing,
+    /// The layout: B alone is shared, of rank d.
+    Layout {
+        /// The rank.
+        d: usize,
+    },
+}
+
+/// The error of the best fit found, and a bound that no fit is below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ClassError {
+    /// Of the fit.
+    pub upper: f64,
+    /// No fit is better.
+    pub lower: f64,
+}
+
+/// The successor measure of the best policy of one layout for one goal, in density by a uniform rho.
+#[derive(Clone, Debug)]
+pub struct Measure {
+    cells: usize,
+    /// `[cells * ACTIONS * cells]`, scaled so that the sum of squares of a difference is the squared L2(rho) norm.
+    rows: Vec<f64>,
+    /// Cells that are free.
+    free: Vec<bool>,
+}
+
+impl Measure {
+    /// Computes it exactly.
+    pub fn of(layout: &Layout, goal: usize, gamma: f64) -> Self {
+        let dynamics = Dynamics::of(layout);
+        let cells = layout.cells();
+        let reward = (0..cells).map(|cell| f64::from(u8::from(cell == goal))).collect();
+        let plan = Plan::solve(&dynamics, &Objective::Collect(reward), gamma);
+        let measure = SuccessorMeasure::of(&dynamics, &deterministic(cells, |cell| plan.best(cell)), gamma);
+        let free: Vec<bool> = (0..cells).map(|cell| layout.is_free(cell)).collect();
+        let states = free.iter().filter(|free| **free).count() as f64;
+        // rho is 1 / cells; density is M * cells, weighted by sqrt(rho) over what is reached and by the share of (s, a).
+        let scale = (cells as f64).sqrt() / (states * ACTIONS as f64).sqrt();
+        let weight = |place: usize| if free[place / cells / ACTIONS] { scale } else { 0.0 };
+        let rows = measure.measure().iter().enumerate().map(|(place, m)| m * weight(place)).collect();
+        Self { cells, rows, free }
+    }
+
+    /// The squared distance to another, over the cells that are free in both.
+    fn distance(&self, other: &Self) -> f64 {
+        let width = self.cells * ACTIONS;
+        let both = |place: usize| self.free[place / width] && other.free[place / width];
+        let pairs = self.rows.iter().zip(&other.rows).enumerate();
+        pairs.filter(|(place, _)| both(*place)).map(|(_, (a, b))| (a - b) * (a - b)).sum()
+    }
+
+    /// `A^T A`, `[cells * cells]`.
+    fn gram(&self) -> Vec<f64> {
+        let n = self.cells;
+        let mut gram = vec![0.0; n * n];
+        for row in self.rows.chunks_exact(n) {
+            for (i, x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                gram[i * n..(i + 1) * n].iter_mut().zip(row).for_each(|(g, y)| *g += x * y);
+            }
+        }
+        gram
+    }
+}
+
+/// The worst-case class error of some layouts.
+pub fn class_error(measures: &[&Measure], told: Told) -> ClassError {
+    let grams: Vec<Vec<f64>> = match told {
+        Told::Layout { d } if d < measures.first().map_or(0, |m| m.cells) => {
+            measures.iter().map(|measure| measure.gram()).collect()
+        }
+        Told::Layout { .. } => return ClassError::default(), // full rank fits each exactly
+        Told::Nothing => Vec::new(),
+    };
+    let mut weights = vec![1.0 / measures.len() as f64; measures.len()];
+    let mut best = ClassError { upper: f64::INFINITY, lower: 0.0 };
+    for _ in 0..ROUNDS {
+        let errors = match told {
+            Told::Nothing => errors_of_mean(measures, &weights),
+            Told::Layout { d } => errors_of_basis(&grams, &weights, d),
+        };
+        let worst = errors.iter().copied().fold(0.0, f64::max);
+        // The weighted sum is least for these weights, so no pair has a smaller maximum.
+        let least: f64 = errors.iter().zip(&weights).map(|(e, w)| e * w).sum();
+        best.upper = best.upper.min(worst.max(0.0).sqrt());
+        best.lower = best.lower.max(least.max(0.0).sqrt());
+        if worst <= 0.0 {
+            break;
+        }
+        weights.iter_mut().zip(&errors).for_each(|(w, e)| *w *= (2.0 * e / worst).exp());
+        let sum: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|w| *w /= sum);
+    }
+    best
+}
+
+/// Squared errors of the one measure that fits best in the weighted sum: their weighted mean, row by row.
+fn errors_of_mean(measures: &[&Measure], weights: &[f64]) -> Vec<f64> {
+    let width = measures[0].cells * ACTIONS;
+    let mut mean = vec![0.0; measures[0].rows.len()];
+    let mut total = vec![0.0; measures[0].cells];
+    for (measure, w) in measures.iter().zip(weights) {
+        mean.iter_mut().zip(&measure.rows).for_each(|(m, x)| *m += w * x);
+        total.iter_mut().zip(&measure.free).for_each(|(t, free)| *t += if *free { *w } else { 0.0 });
+    }
+    mean.iter_mut().enumerate().for_each(|(place, m)| *m /= f64::max(total[place / width], 1e-300));
+    let error = |measure: &&Measure| -> f64 {
+        let pairs = measure.rows.iter().zip(&mean).enumerate();
+        pairs.filter(|(place, _)| measure.free[place / width]).map(|(_, (x, m))| (x - m) * (x - m)).sum()
+    };
+    measures.iter().map(error).collect()
+}
+
+/// Squared errors with the rank-d B that fits best in the weighted sum: the first principal directions.
+fn errors_of_basis(grams: &[Vec<f64>], weights: &[f64], d: usize) -> Vec<f64> {
+    let n = (grams[0].len() as f64).sqrt() as usize;
+    let mut sum = vec![0.0; n * n];
+    for (gram, w) in grams.iter().zip(weights) {
+        sum.iter_mut().zip(gram).for_each(|(s, g)| *s += w * g);
+    }
+    let (_, vectors) = eigen(sum, n);
+    let error = |gram: &Vec<f64>| {
+        let trace: f64 = (0..n).map(|i| gram[i * n + i]).sum();
+        let kept: f64 = vectors
+            .chunks_exact(n)
+            .take(d)
+            .map(|v| {
+                let product = |row: &[f64]| row.iter().zip(v).map(|(g, v)| g * v).sum::<f64>();
+                gram.chunks_exact(n).zip(v).map(|(row, v)| v * product(row)).sum::<f64>()
+            })
+            .sum();
+        trace - kept
+    };
+    grams.iter().map(error).collect()
+}
+
+/// The error when layouts are split into 1, 2, ... cones, each time the worst cone in two. Returns one error for each of
+/// `counts`.
+pub fn split_errors(measures: &[Measure], told: Told, counts: &[usize]) -> Vec<ClassError> {
+    let error_of =
+        |cone: &[usize]| class_error(&cone.iter().map(|&i| &measures[i]).collect::<Vec<_>>(), told);
+    let all: Vec<usize> = (0..measures.len()).collect();
+    let mut cones = vec![(error_of(&all), all)];
+    let mut errors = Vec::new();
+    for &count in counts {
+        while cones.len() < count.min(measures.len()) {
+            let splittable = (0..cones.len()).filter(|&i| cones[i].1.len() > 1);
+            let Some(worst) = splittable.max_by(|&a, &b| cones[a].0.upper.total_cmp(&cones[b].0.upper))
+            else {
+                break;
+            };
+            let (_, cone) = cones.swap_remove(worst);
+            cones.extend(halves(measures, &cone).map(|half| (error_of(&half), half)));
+        }
+        let worst = |pick: fn(&ClassError) -> f64| cones.iter().map(|(e, _)| pick(e)).fold(0.0, f64::max);
+        errors.push(ClassError { upper: worst(|e| e.upper), lower: worst(|e| e.lower) });
+    }
+    errors
+}
+
+/// Two parts of a cone: nearer to one of its two farthest members, or to the other.
+fn halves(measures: &[Measure], cone: &[usize]) -> [Vec<usize>; 2] {
+    let far = |from: usize| {
+        let far = cone.iter().copied().filter(|&i| i != from);
+        far.max_by(|&i, &j| {
+            measures[from].distance(&measures[i]).total_cmp(&measures[from].distance(&measures[j]))
+        })
+        .unwrap_or(from)
+    };
+    let first = far(cone[0]);
+    let second = far(first);
+    let nearer = |i: &&usize| {
+        **i != second
+            && (**i == first
+                || measures[**i].distance(&measures[first]) <= measures[**i].distance(&measures[second]))
+    };
+    let (one, other) = cone.iter().partition(|i| nearer(i));
+    [one, other]
+}
+
+/// The true regret of a run's policy for one goal in one context, and what the theorem allows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Regret {
+    /// The method.
+    pub method: String,
+    /// The seed.
+    pub seed: u64,
+    /// Seen in training, or not.
+    pub split: Split,
+    /// The context.
+    pub context: u64,
+    /// The mean of Q* - Q over states and actions.
+    pub regret: f64,
+    /// The largest error of F B over states and actions, in L2(rho).
+    pub error: f64,
+    /// `3 R error / (1 - gamma)`, R = 1.
+    pub bound: f64,
+}
+
+/// The regrets of a run on the first `contexts` contexts of each split, for each of their goals, acting on F alone.
+pub fn regrets(
+    run: &Run,
+    world: &dyn Cmdp,
+    grid: &GridWorld,
+    agent: &FiniteAgent,
+    contexts: usize,
+) -> Result<Vec<Regret>, LearnError> {
+    let mut all = Vec::new();
+    for split in [Split::Train, Split::Test] {
+        for &context in world.contexts(split).iter().take(contexts) {
+            let walk = crate::eval::explore(world, context, &run.plan.eval, run.seed, 0)?;
+            let situation = agent.situations(&evidence_of(agent, &walk));
+            for &goal in grid.goals(context)? {
+                let (regret, error) = regret_of(world, grid, agent, &situation, context, goal)?;
+                let gamma = f64::from(agent.model().config().gamma);
+                all.push(Regret {
+                    method: run.method.name.to_owned(),
+                    seed: run.seed,
+                    split,
+                    context: context.0,
+                    regret,
+                    error,
+                    bound: 3.0 * error / (1.0 - gamma),
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn regret_of(
+    world: &dyn Cmdp,
+    grid: &GridWorld,
+    agent: &FiniteAgent,
+    situation: &crate::finite::fb::Situations,
+    context: ContextId,
+    goal: usize,
+) -> Result<(f64, f64), LearnError> {
+    let (layout, survey, config) = (grid.layout(context)?, agent.survey(), agent.model().config());
+    let (states, dim, gamma) = (survey.states(), config.nets.dim, f64::from(config.gamma));
+    let obs = |cell: usize| {
+        let mut obs = vec![0.0; world.spec().obs_dim()];
+        world.spec().write_state(cell, &mut obs);
+        obs
+    };
+    let z = agent.task(&Reward::Goal { goal: obs(goal), tolerance: 0.5 });
+    let q = agent.action_values(situation, &z, 0);
+    let cells: Vec<Option<usize>> = (0..layout.cells()).map(|cell| survey.state(&obs(cell))).collect();
+    let greedy = |cell: usize| {
+        let q = cells[cell].map_or(&[0.0; ACTIONS][..], |state| &q[state * ACTIONS..][..ACTIONS]);
+        (1..ACTIONS).fold(0, |best, a| if q[a] > q[best] { a } else { best })
+    };
+    let dynamics = Dynamics::of(layout);
+    let measure = SuccessorMeasure::of(&dynamics, &deterministic(layout.cells(), greedy), gamma);
+    let reward: Vec<f64> = (0..layout.cells()).map(|cell| f64::from(u8::from(cell == goal))).collect();
+    let best = Plan::solve(&dynamics, &Objective::Collect(reward), gamma);
+    // F B in density, `[states * actions, states]`, or U B, `[states, states]`, to be led through the predictor.
+    let f = agent.model().forward(situation.conditions.clone(), z.clone());
+    let b = agent.model().backward();
+    let density = |row: usize, to: usize| -> f64 {
+        let (f, b) = (&f[row * dim..][..dim], &b[to * dim..][..dim]);
+        f.iter().zip(b).map(|(f, b)| f64::from(*f) * f64::from(*b)).sum()
+    };
+    let ours = |state: usize, action: usize, to: usize| match config.nets.forward {
+        Forward::Paper => density(state * ACTIONS + action, to),
+        Forward::Predictor => {
+            let tokens =
+                (state * ACTIONS + action) * survey.width()..(state * ACTIONS + action + 1) * survey.width();
+            let outcomes = situation.dynamics[tokens.clone()].iter().zip(&survey.successors()[tokens]);
+            outcomes.filter(|(p, _)| **p > 1e-6).map(|(p, &s)| f64::from(*p) * density(s as usize, to)).sum()
+        }
+    };
+    let (mut regret, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
+    for cell in layout.free_cells() {
+        let Some(state) = cells[cell] else { continue };
+        for action in 0..ACTIONS {
+            let after = measure.after(cell, action);
+            regret += best.moves()[cell * ACTIONS + action] - after[goal];
+            count += 1.0;
+            let mut error = 0.0;
+            let mut reached = vec![0.0; states];
+            cells.iter().zip(after).for_each(|(state, m)| {
+                if let Some(state) = state {
+                    reached[*state] = *m;
+                }
+            });
+            for (to, m) in reached.iter().enumerate() {
+                let rho = f64::from(survey.rho()[to]);
+                error += rho * (ours(state, action, to) - m / rho).powi(2);
+            }
+            worst = worst.max(error.sqrt());
+        }
+    }
+    Ok((regret / f64::max(count, 1.0), worst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windvane_world::registry::{WorldConfig, make};
+
+    fn measures(count: usize) -> Vec<Measure> {
+        let world = make("doors", &WorldConfig::default()).unwrap();
+        let grid = world.grid().unwrap();
+        let layouts = world.contexts(Split::Train).iter().take(count).map(|c| *grid.layout(*c).unwrap());
+        let layouts: Vec<Layout> = layouts.collect();
+        let goal =
+            (0..layouts[0].cells()).rev().find(|&cell| layouts.iter().all(|l| l.is_free(cell))).unwrap();
+        layouts.iter().map(|layout| Measure::of(layout, goal, 0.9)).collect()
+    }
+
+    #[test]
+    fn one_layout_is_fitted_exactly_and_more_never_better() {
+        let measures = measures(8);
+        let error = |k: usize, told| class_error(&measures[..k].iter().collect::<Vec<_>>(), told);
+        assert!(error(1, Told::Nothing).upper < 1e-9);
+        assert!(error(8, Told::Layout { d: 1000 }).upper < 1e-9, "full rank");
+        for told in [Told::Nothing, Told::Layout { d: 12 }] {
+            let errors = [1, 2, 4, 8].map(|k| error(k, told));
+            for (fewer, more) in errors.iter().zip(&errors[1..]) {
+                assert!(more.upper > fewer.upper, "{told:?} {errors:?}");
+            }
+            assert!(errors.iter().all(|e| e.lower <= e.upper + 1e-9), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn splitting_into_cones_helps_until_each_layout_has_its_own() {
+        let measures = measures(8);
+        for told in [Told::Nothing, Told::Layout { d: 12 }] {
+            let errors = split_errors(&measures, told, &[1, 2, 4, 8]);
+            for (few, many) in errors.iter().zip(&errors[1..]) {
+                assert!(many.upper <= few.upper * 1.02, "{told:?} {errors:?}");
+            }
+            assert!(errors[3].upper < 0.9 * errors[0].upper, "{told:?} {errors:?}");
+        }
+        assert!(split_errors(&measures, Told::Nothing, &[8])[0].upper < 1e-9);
+    }
+}
