@@ -157,7 +157,8 @@ impl Run {
     /// Whether a belief is trained before the agent.
     pub fn needs_belief(&self) -> bool {
         let predicts = self.plan.core == Core::Neural && self.plan.neural.needs_predictor();
-        self.method.believes() || (predicts && self.method.features.is_none())
+        let together = self.plan.core == Core::Listed && self.plan.belief.joint;
+        (self.method.believes() && !together) || (predicts && self.method.features.is_none())
     }
 
     /// The trained features of states, by networks with `hidden` widths, for a method that has someone to learn them; `None`

@@ -70,7 +70,8 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
     ] {
         let out = folder.path().join(method);
         let out = out.to_str().unwrap();
-        let mut arguments = vec!["train", "--env", "pointmass", "--method", method, "--out", out, "--json"];
+        let mut arguments = vec!["train", "--env", "pointmass", "--preset", "networks", "--method", method];
+        arguments.extend(["--out", out, "--json"]);
         let settings = [
             "world.train=2",
             "world.test=2",
@@ -112,6 +113,31 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
         "neural.fb.gamma=1.5",
     ]);
     assert!(error.contains("\"neural.fb.gamma\" is 1.5; expected between 0 and 1"), "{error}");
+}
+
+#[test]
+fn the_point_is_trained_in_boxes_through_the_same_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    for method in ["fb", "rfb", "hilp"] {
+        let out = folder.path().join(method);
+        let out = out.to_str().unwrap();
+        let mut arguments = vec!["train", "--env", "pointmass", "--preset", "quick", "--method", method];
+        arguments.extend(["--out", out, "--json"]);
+        let settings = [
+            "world.train=2",
+            "world.test=2",
+            "data.episodes=20",
+            "belief.steps=3",
+            "agent.steps=3",
+            "phi.steps=3",
+            "eval.rounds=1",
+        ];
+        settings.into_iter().for_each(|setting| arguments.extend(["--set", setting]));
+        let trained = json(&arguments);
+        let scored = json(&["eval", out, "--split", "test", "--json"]);
+        assert_eq!(scored["rows"].as_array().unwrap().len(), 2, "maps");
+        assert_eq!(scored["success"], trained["rows"][1]["success"], "the same scores as after training");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::target::Reward as Stakes;
 use crate::correction::Corrector;
 use crate::error::LearnError;
 use crate::latent;
+use burn::tensor::Tensor;
 use rayon::prelude::*;
 use std::sync::Arc;
 use windvane_world::trajectory::Trajectory;
@@ -161,6 +162,11 @@ impl FiniteAgent {
     }
 }
 
+/// What a belief tells the forward map: h as signs, `[sets, states]`.
+pub(super) fn condition(h: Tensor<2>) -> Tensor<2> {
+    (h / 2.0).tanh()
+}
+
 /// What evidence (`[count * states * 2]`) tells the forward map: beliefs, or without a belief the average dynamics.
 pub(crate) fn situations(
     survey: &Survey,
@@ -175,7 +181,7 @@ pub(crate) fn situations(
         match belief {
             Some(belief) => {
                 let beliefs = belief.infer(evidence);
-                all.conditions.extend(beliefs.mean.iter().map(|h| (h / 2.0).tanh()));
+                all.conditions.extend(beliefs.mean.iter().map(|h| (h / 2.0).tanh())); // as [`condition`]
                 all.axes.extend(beliefs.mean);
                 all.dynamics.extend(beliefs.dynamics);
             }

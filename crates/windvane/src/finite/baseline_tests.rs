@@ -176,7 +176,7 @@ fn successor_features_are_learned_as_the_tabular_ones() {
     let model = FbModel::over(phi.clone(), &survey, config, 1, &Device::flex()).unwrap();
     let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, model.clone());
     let situations: Situations = agent.situations(&vec![0.0; states * 2]);
-    let mut trainer = FbTrainer::of(model, survey.clone(), Arc::new(situations.clone()), TaskDraw::Sphere, 1);
+    let mut trainer = FbTrainer::of(model, survey.clone(), situations.clone(), TaskDraw::Sphere, 1);
     (0..config.steps).for_each(|step| drop(trainer.train_step(step).unwrap()));
     let layout = world.grid().unwrap().layout(world.contexts(Split::Train)[0]).unwrap();
     let cells = cells(&*world, &survey);

@@ -17,7 +17,7 @@ use crate::nn::{
 };
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,8 @@ pub struct BeliefConfig {
     pub forget: f64,
     /// Gradient steps.
     pub steps: u64,
+    /// Whether it is trained in one loop with the agent, whose loss then shapes h as well, instead of alone and before it.
+    pub joint: bool,
     /// Contexts per step.
     pub batch: usize,
     /// Learning rate, warmed up over 100 steps and decayed by a cosine; paper: 1e-4 without decay.
@@ -73,6 +75,7 @@ impl Default for BeliefConfig {
             memory: true,
             forget: 0.25,
             steps: 2000,
+            joint: false,
             batch: 64,
             rate: 3e-3,
             context,
@@ -233,7 +236,7 @@ impl FiniteBelief {
 
     /// Mean and log of the standard deviation of h, `[sets, states]` each. `hidden` names, for each set (or for none),
     /// a group that memory is to leave out.
-    fn encode(
+    pub(super) fn encode(
         &self,
         weights: &Weights,
         evidence: &[f32],
@@ -320,10 +323,14 @@ impl BeliefTrainer {
     pub fn belief(&self) -> &FiniteBelief {
         &self.belief
     }
-}
 
-impl Learner for BeliefTrainer {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+    /// The weights to train with.
+    pub(super) fn track(&self) -> Weights {
+        self.belief.params.track()
+    }
+
+    /// The loss of a step, and what was measured.
+    pub(super) fn loss(&self, step: u64, weights: &Weights) -> (Tensor<1>, Metrics) {
         let config = *self.belief.config();
         let (vocabulary, states) = (self.survey.vocabulary(), self.survey.states());
         let mut rng = stream(self.seed, "belief-batch", &[step]);
@@ -342,36 +349,57 @@ impl Learner for BeliefTrainer {
         let noise: Vec<f32> = (0..config.batch * states).map(|_| StandardNormal.sample(&mut rng)).collect();
 
         let belief = &self.belief;
-        let weights = belief.params.track();
-        let (mean, log_std) = belief.encode(&weights, &evidence, &hidden);
+        let (mean, log_std) = belief.encode(weights, &evidence, &hidden);
         let h = if config.sample {
             mean.clone() + log_std.clone().exp() * belief.constant(noise, [config.batch, states])
         } else {
             mean.clone()
         };
-        let log_p = belief.decode(&weights, h); // [batch * pairs, outcomes]
+        let log_p = belief.decode(weights, h); // [batch * pairs, outcomes]
         let truth = belief.constant(truth, [config.batch * belief.tables.pairs, belief.tables.outcomes]);
         let surprise = -(log_p * truth).sum() / f64::from(known.max(1.0)); // [1]
         let variance = (log_std.clone() * 2.0).exp();
         let kl = (variance + mean.powf_scalar(2.0) - log_std * 2.0 - 1.0).sum() * (0.5 / config.batch as f64); // [1]
         let loss = surprise.clone() + kl.clone() * config.kl;
         let measured = [("loss", &loss), ("surprise", &surprise), ("kl", &kl)];
-        let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
-        let gradients = loss.backward();
-        drop((loss, surprise, kl));
-        let scale = warm_cosine(step, config.steps);
-        let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
-        metrics.push(("gradient", f64::from(norm)));
+        let metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
+        (loss, metrics)
+    }
+
+    /// Takes the step; returns the size of the gradient.
+    pub(super) fn update(&mut self, weights: Weights, gradients: &mut Gradients, scale: f32) -> f64 {
+        f64::from(self.adam.step_apart(&mut self.belief.params, weights, gradients, scale, None))
+    }
+
+    /// Writes weights and optimiser, the latter below `prefix`.
+    pub(super) fn save_as(&self, file: &mut TensorFile, prefix: &str) {
+        self.belief.params.save(file, "belief/");
+        self.adam.save(file, prefix);
+    }
+
+    /// Reads back what [`BeliefTrainer::save_as`] wrote.
+    pub(super) fn load_as(&mut self, file: &TensorFile, prefix: &str) -> Result<(), LearnError> {
+        self.belief.params.load(file, "belief/")?;
+        Ok(self.adam.load(file, prefix)?)
+    }
+}
+
+impl Learner for BeliefTrainer {
+    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+        let weights = self.track();
+        let (loss, mut metrics) = self.loss(step, &weights);
+        let mut gradients = loss.backward();
+        drop(loss);
+        let scale = warm_cosine(step, self.belief.config.steps);
+        metrics.push(("gradient", self.update(weights, &mut gradients, scale)));
         Ok(metrics)
     }
 
     fn save(&self, file: &mut TensorFile) {
-        self.belief.params.save(file, "belief/");
-        self.adam.save(file, "adam/");
+        self.save_as(file, "adam/");
     }
 
     fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
-        self.belief.params.load(file, "belief/")?;
-        Ok(self.adam.load(file, "adam/")?)
+        self.load_as(file, "adam/")
     }
 }

@@ -12,7 +12,7 @@ use crate::error::LearnError;
 use crate::latent::{self, VonMisesFisher};
 use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile, Weights, ops, to_vec};
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 use rand::RngExt as _;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,28 @@ pub enum TaskDraw {
     Cone(VonMisesFisher),
 }
 
+impl TaskDraw {
+    /// Situations ready to be drawn around. Beliefs as directions of d components: what they have in common points nowhere, so
+    /// it is taken out; the rest is filled up with zeros.
+    fn prepared(&self, mut situations: Situations, dim: usize) -> Situations {
+        if let Self::Cone(_) = self {
+            let Situations { axes, width, .. } = &situations;
+            let count = (axes.len() / width).max(1) as f32;
+            let mut mean = vec![0.0; *width];
+            for axis in axes.chunks_exact(*width) {
+                mean.iter_mut().zip(axis).for_each(|(m, x)| *m += x / count);
+            }
+            let mut directions = Vec::with_capacity(axes.len() / width * dim);
+            for axis in axes.chunks_exact(*width) {
+                directions.extend(axis.iter().zip(&mean).map(|(x, m)| x - m));
+                directions.resize(directions.len() + dim - width, 0.0);
+            }
+            situations.axes = directions;
+        }
+        situations
+    }
+}
+
 /// What the forward map can be told, once for each context it is trained in.
 #[derive(Clone, Debug, Default)]
 pub struct Situations {
@@ -87,7 +109,7 @@ pub struct Situations {
     pub conditions: Vec<f32>,
     /// The predictor's dynamics under each, `[count * vocabulary]`.
     pub dynamics: Vec<f32>,
-    /// The belief each cone is drawn around, `[count * d]`; empty without beliefs.
+    /// The beliefs, `[count * width]`; empty without. [`FbTrainer`] makes directions of them to draw cones around.
     pub axes: Vec<f32>,
     /// The group each comes from; empty where all are taken for one.
     pub groups: Vec<usize>,
@@ -246,7 +268,7 @@ pub struct FbTrainer {
     target: Params,
     adam: Adam,
     survey: Arc<Survey>,
-    situations: Arc<Situations>,
+    situations: Situations,
     draw: TaskDraw,
     seed: u64,
 }
@@ -265,7 +287,7 @@ impl FbTrainer {
     /// A trainer from the first step.
     pub fn new(
         survey: Arc<Survey>,
-        situations: Arc<Situations>,
+        situations: Situations,
         draw: TaskDraw,
         config: FbConfig,
         seed: u64,
@@ -279,12 +301,13 @@ impl FbTrainer {
     pub fn of(
         model: FbModel,
         survey: Arc<Survey>,
-        situations: Arc<Situations>,
+        situations: Situations,
         draw: TaskDraw,
         seed: u64,
     ) -> Self {
         let adam = AdamConfig { rate: model.config.rate, clip: Some(1.0), ..AdamConfig::default() };
         let adam = Adam::new(adam, &model.params);
+        let situations = draw.prepared(situations, model.config.nets.dim);
         Self { target: model.params.clone(), model, adam, survey, situations, draw, seed }
     }
 
@@ -296,7 +319,7 @@ impl FbTrainer {
     /// Draws situations and tasks; `b` is B of every state, `[states * d]`.
     fn batch(&self, rng: &mut Rng, b: &[f32]) -> Batch {
         let FbConfig { groups, random_tasks, nets: NetConfig { dim, .. }, .. } = self.model.config;
-        let Situations { width, conditions, axes, .. } = &*self.situations;
+        let Situations { width, conditions, axes, .. } = &self.situations;
         let mut batch = Batch {
             conditions: Vec::with_capacity(groups * width),
             tasks: vec![0.0; groups * dim],
@@ -319,8 +342,20 @@ impl FbTrainer {
     }
 }
 
-impl Learner for FbTrainer {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+impl FbTrainer {
+    /// Puts other situations in place of those it draws from.
+    pub(super) fn meet(&mut self, situations: Situations) {
+        self.situations = self.draw.prepared(situations, self.model.config.nets.dim);
+    }
+
+    /// The weights to train with.
+    pub(super) fn track(&self) -> Weights {
+        self.model.params.track()
+    }
+
+    /// The loss of a step, and what was measured. `told` are the conditions of all situations where gradients are to reach
+    /// them.
+    pub(super) fn loss(&self, step: u64, weights: &Weights, told: Option<Tensor<2>>) -> (Tensor<1>, Metrics) {
         let config = self.model.config;
         let (states, dim) = (self.model.states, config.nets.dim);
         let mut rng = stream(self.seed, "fb-batch", &[step]);
@@ -331,6 +366,13 @@ impl Learner for FbTrainer {
         let (conditions, z) = self.model.inputs(batch.conditions, batch.tasks.clone());
         let target_f = to_vec(self.model.mean_forward(&target_weights, conditions.clone(), z.clone()));
         drop(target_weights);
+        let conditions = match told {
+            None => conditions,
+            Some(told) => {
+                let chosen: Vec<i64> = batch.chosen.iter().map(|&situation| situation as i64).collect();
+                told.select(0, Tensor::from_data(TensorData::new(chosen, [config.groups]), &z.device()))
+            }
+        };
 
         // Targets, group by group: the successor densities and, under them, the worth of the task.
         let reward = self.model.rewards(&target_b, self.survey.rho());
@@ -375,15 +417,14 @@ impl Learner for FbTrainer {
         let rho: Vec<f32> = self.survey.rho().to_vec();
         let rho = self.model.constant(rho, [1, states]);
 
-        let weights = self.model.params.track();
         let b = match &self.model.features {
-            Features::Learned(backward) => Some(backward.forward(&weights, &self.model.one_hot)), // [states, d]
+            Features::Learned(backward) => Some(backward.forward(weights, &self.model.one_hot)), // [states, d]
             Features::Given(_) => None,
         };
         let total = known.clone().sum();
         let (mut fb, mut value) = (None, None);
         for map in &self.model.forward {
-            let f = map.forward(&weights, conditions.clone(), z.clone()); // [groups * rows, d]
+            let f = map.forward(weights, conditions.clone(), z.clone()); // [groups * rows, d]
             let miss = match &b {
                 Some(b) => {
                     let m = f.clone().matmul(b.clone().transpose()); // [groups * rows, states]
@@ -401,7 +442,8 @@ impl Learner for FbTrainer {
             fb = Some(fb.map_or(miss.clone(), |sum| sum + miss));
             value = Some(value.map_or(off.clone(), |sum| sum + off));
         }
-        let (Some(fb), Some(value)) = (fb, value) else { return Ok(Vec::new()) };
+        let nothing = || Tensor::zeros([1], &z.device());
+        let (fb, value) = (fb.unwrap_or_else(nothing), value.unwrap_or_else(nothing));
         let ortho = b.map(|b| ops::finite_ortho_loss(b, rho) / dim as f64);
         let mut loss = fb.clone() + value.clone() * config.value;
         let mut metrics: Metrics = Vec::new();
@@ -413,12 +455,24 @@ impl Learner for FbTrainer {
             0..0,
             [("loss", &loss), ("fb", &fb), ("value", &value)].map(|(name, t)| (name, scalar(t))),
         );
-        let gradients = loss.backward();
-        drop((loss, fb, value));
-        let scale = warm_cosine(step, config.steps);
-        let follow = Follow { target: &mut self.target, tau: config.tau };
-        let norm = self.adam.step(&mut self.model.params, weights, gradients, scale, Some(follow));
-        metrics.push(("gradient", f64::from(norm)));
+        (loss, metrics)
+    }
+
+    /// Takes the step; returns the size of the gradient.
+    pub(super) fn update(&mut self, weights: Weights, gradients: &mut Gradients, scale: f32) -> f64 {
+        let follow = Follow { target: &mut self.target, tau: self.model.config.tau };
+        f64::from(self.adam.step_apart(&mut self.model.params, weights, gradients, scale, Some(follow)))
+    }
+}
+
+impl Learner for FbTrainer {
+    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+        let weights = self.track();
+        let (loss, mut metrics) = self.loss(step, &weights, None);
+        let mut gradients = loss.backward();
+        drop(loss);
+        let scale = warm_cosine(step, self.model.config.steps);
+        metrics.push(("gradient", self.update(weights, &mut gradients, scale)));
         Ok(metrics)
     }
 

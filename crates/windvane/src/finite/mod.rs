@@ -6,6 +6,7 @@ pub mod belief;
 pub mod context;
 pub mod exam;
 pub mod fb;
+pub mod joint;
 mod memory;
 pub mod nets;
 pub mod play;

@@ -4,6 +4,7 @@ use super::agent::{self, FiniteAgent, Listener};
 use super::belief::{BeliefTrainer, FiniteBelief};
 use super::context::Contexts;
 use super::fb::{FbModel, FbTrainer, Situations, TaskDraw};
+use super::joint::JointTrainer;
 use super::survey::Survey;
 use crate::agent::Agent;
 use crate::config::Plan;
@@ -14,6 +15,7 @@ use crate::methods::{Condition, Draw, RewardIn};
 use crate::phi::Source as _;
 use crate::run::{Run, Site, Stage};
 use burn::tensor::Device;
+use serde::Serialize;
 use std::sync::Arc;
 use windvane_world::episodes::Episodes;
 use windvane_world::rng::stream;
@@ -25,6 +27,10 @@ pub(crate) fn trained(
     site: &mut Site<'_>,
 ) -> Result<Option<Box<dyn Agent>>, LearnError> {
     let survey = Arc::new(Survey::of(data, &run.plan.boxes)?);
+    if run.method.believes() && run.plan.belief.joint {
+        let agent = joint(run, &survey, site)?;
+        return Ok(agent.map(|agent| Box::new(agent) as Box<dyn Agent>));
+    }
     let belief = if run.method.believes() {
         let Some(belief) = self::belief(run, &survey, site)? else { return Ok(None) };
         Some(Arc::new(belief))
@@ -63,7 +69,7 @@ pub fn agent(
     site: &mut Site<'_>,
 ) -> Result<Option<FiniteAgent>, LearnError> {
     let config = run.plan.agent.fb;
-    let situations = Arc::new(situations(run, survey, belief.map(|b| &**b)));
+    let situations = situations(run, survey, belief.map(|b| &**b));
     let draw = task_draw(run, survey)?;
     let model = match run.method.features {
         None => FbModel::new(survey, situations.width, config, run.seed, site.device)?,
@@ -76,16 +82,7 @@ pub fn agent(
     };
     let device = site.device;
     let mut trainer = FbTrainer::of(model, survey.clone(), situations, draw, run.seed);
-    // How scores are taken does not make it another agent.
-    let Plan { world, data, boxes, belief: beliefs, agent, .. } = &run.plan;
-    let stage = Stage {
-        title: run.method.title,
-        name: run.method.name,
-        path: &run.agent,
-        steps: config.steps,
-        looks: 5,
-        settings: (world, data, boxes, beliefs, agent),
-    };
+    let stage = agent_stage(run);
     let make = |trainer: &FbTrainer| {
         let listener = match (run.method.condition, belief) {
             (Condition::Belief, Some(belief)) => Listener::Belief(belief.clone()),
@@ -103,6 +100,36 @@ pub fn agent(
     };
     let finished = run.train(&mut trainer, &stage, |trainer| Some(Box::new(make(trainer))), site)?;
     Ok(finished.then(|| make(&trainer)))
+}
+
+/// Belief and agent, trained in one loop; `None` if it was interrupted.
+fn joint(run: &Run, survey: &Arc<Survey>, site: &mut Site<'_>) -> Result<Option<FiniteAgent>, LearnError> {
+    let belief = BeliefTrainer::new(survey.clone(), run.plan.belief, run.seed, site.device)?;
+    let model = FbModel::new(survey, survey.states(), run.plan.agent.fb, run.seed, site.device)?;
+    // It meets others at every step.
+    let nobody = Situations { width: survey.states(), ..Situations::default() };
+    let fb = FbTrainer::of(model, survey.clone(), nobody, task_draw(run, survey)?, run.seed);
+    let mut trainer = JointTrainer::new(belief, fb, survey.clone(), run.seed);
+    let make = |trainer: &JointTrainer| {
+        let listener = Listener::Belief(Arc::new(trainer.belief().clone()));
+        FiniteAgent::new(survey.clone(), listener, trainer.model().clone())
+    };
+    let stage = agent_stage(run);
+    let finished = run.train(&mut trainer, &stage, |trainer| Some(Box::new(make(trainer))), site)?;
+    Ok(finished.then(|| make(&trainer)))
+}
+
+/// The training of the agent. How scores are taken does not make it another one.
+fn agent_stage(run: &Run) -> Stage<'_, impl Serialize> {
+    let Plan { world, data, boxes, belief, agent, .. } = &run.plan;
+    Stage {
+        title: run.method.title,
+        name: run.method.name,
+        path: &run.agent,
+        steps: agent.fb.steps,
+        looks: 5,
+        settings: (world, data, boxes, belief, agent),
+    }
 }
 
 /// What corrects rewards: every transition of the data, and B of where it led.
@@ -141,12 +168,7 @@ fn situations(run: &Run, survey: &Survey, belief: Option<&FiniteBelief>) -> Situ
         survey.write_evidence(&bag, evidence);
         groups.push(group);
     }
-    let mut situations = agent::situations(survey, Some(belief), &average, &evidence);
-    situations.groups = groups;
-    if run.method.draw == Draw::Cone {
-        situations.axes = centred(&situations.axes, states, run.plan.agent.fb.nets.dim);
-    }
-    situations
+    Situations { groups, ..agent::situations(survey, Some(belief), &average, &evidence) }
 }
 
 fn task_draw(run: &Run, survey: &Survey) -> Result<TaskDraw, LearnError> {
@@ -163,19 +185,4 @@ fn task_draw(run: &Run, survey: &Survey) -> Result<TaskDraw, LearnError> {
     }
     let cone = VonMisesFisher::new(dim, run.plan.agent.kappa);
     cone.map(TaskDraw::Cone).ok_or_else(|| bad(format!("\"agent.kappa\" is {}", run.plan.agent.kappa)))
-}
-
-/// Beliefs as directions: what they have in common points nowhere, so it is taken out; the rest is filled up with zeros.
-fn centred(axes: &[f32], width: usize, dim: usize) -> Vec<f32> {
-    let count = (axes.len() / width).max(1) as f32;
-    let mut mean = vec![0.0; width];
-    for axis in axes.chunks_exact(width) {
-        mean.iter_mut().zip(axis).for_each(|(m, x)| *m += x / count);
-    }
-    let mut out = Vec::with_capacity(axes.len() / width * dim);
-    for axis in axes.chunks_exact(width) {
-        out.extend(axis.iter().zip(&mean).map(|(x, m)| x - m));
-        out.resize(out.len() + dim - width, 0.0);
-    }
-    out
 }

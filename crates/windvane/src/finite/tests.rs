@@ -224,8 +224,7 @@ fn one_layout_is_learned() {
         ..Situations::default()
     };
     let mut trainer =
-        FbTrainer::new(survey.clone(), Arc::new(situations), TaskDraw::Sphere, config, 1, &Device::flex())
-            .unwrap();
+        FbTrainer::new(survey.clone(), situations, TaskDraw::Sphere, config, 1, &Device::flex()).unwrap();
     let exact = |trainer: &FbTrainer, lookahead: usize| {
         let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, trainer.model().clone());
         let eval = EvalConfig { lookahead, ..EvalConfig::default() };

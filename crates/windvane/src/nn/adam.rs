@@ -99,11 +99,22 @@ impl Adam {
         weights: Weights,
         mut gradients: Gradients,
         scale: f32,
+        follow: Option<Follow<'_>>,
+    ) -> f32 {
+        self.step_apart(params, weights, &mut gradients, scale, follow)
+    }
+
+    /// The same where a loss was of several stores: each takes its own gradients out.
+    pub fn step_apart(
+        &mut self,
+        params: &mut Params,
+        weights: Weights,
+        gradients: &mut Gradients,
+        scale: f32,
         mut follow: Option<Follow<'_>>,
     ) -> f32 {
-        let grads: Vec<_> =
-            self.slots.iter().map(|slot| weights[slot.id].grad_remove(&mut gradients)).collect();
-        drop((weights, gradients));
+        let grads: Vec<_> = self.slots.iter().map(|slot| weights[slot.id].grad_remove(gradients)).collect();
+        drop(weights);
         let shrink = self.config.clip.map_or(1.0, |limit| (limit / global_norm(&grads)).min(1.0));
         let mut squares = 0.0;
         self.steps += 1;
