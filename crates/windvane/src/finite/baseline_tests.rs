@@ -80,7 +80,11 @@ fn lap_finds_the_smoothest_eigenvectors_of_the_graph_of_transitions() {
         .flat_map(|(row, w)| row.iter().map(|x| f64::from(*x) * w.sqrt()).collect::<Vec<_>>())
         .collect();
     let cosine = least_cosine(&ours, &exact, dim);
-    assert!(cosine > 0.95, "largest angle between the spaces: {} degrees", cosine.min(1.0).acos().to_degrees());
+    assert!(
+        cosine > 0.95,
+        "largest angle between the spaces: {} degrees",
+        cosine.min(1.0).acos().to_degrees()
+    );
 }
 
 /// Spearman's rank correlation; ties share their mean rank.
@@ -109,7 +113,8 @@ fn hilp_puts_states_as_far_apart_as_they_are_in_steps() {
     for (g, &goal) in cells.iter().enumerate() {
         let far = distances(layout, goal);
         for (s, &cell) in cells.iter().enumerate().filter(|(_, cell)| far[**cell] != u16::MAX) {
-            let gap = raw[s * 16..][..16].iter().zip(&raw[g * 16..][..16]).map(|(x, y)| f64::from(x - y).powi(2));
+            let gap =
+                raw[s * 16..][..16].iter().zip(&raw[g * 16..][..16]).map(|(x, y)| f64::from(x - y).powi(2));
             ours.push(gap.sum::<f64>().sqrt());
             steps.push(f64::from(far[cell]));
         }
@@ -150,8 +155,12 @@ fn the_exact_successor_features_are_what_the_target_aims_at() {
         }
         let after = exact.after(cell, pair % ACTIONS);
         for (k, &found) in found.iter().enumerate() {
-            let sum: f64 = cells.iter().enumerate().map(|(s, &c)| after[c] * f64::from(phi[s * dim + k])).sum();
-            assert!((f64::from(found) - sum).abs() < 1e-3, "feature {k} after {pair}: {found}, exactly {sum}");
+            let sum: f64 =
+                cells.iter().enumerate().map(|(s, &c)| after[c] * f64::from(phi[s * dim + k])).sum();
+            assert!(
+                (f64::from(found) - sum).abs() < 1e-3,
+                "feature {k} after {pair}: {found}, exactly {sum}"
+            );
         }
     }
 }
@@ -167,8 +176,7 @@ fn successor_features_are_learned_as_the_tabular_ones() {
     let model = FbModel::over(phi.clone(), &survey, config, 1, &Device::flex()).unwrap();
     let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, model.clone());
     let situations: Situations = agent.situations(&vec![0.0; states * 2]);
-    let mut trainer =
-        FbTrainer::of(model, survey.clone(), Arc::new(situations.clone()), TaskDraw::Sphere, 1);
+    let mut trainer = FbTrainer::of(model, survey.clone(), Arc::new(situations.clone()), TaskDraw::Sphere, 1);
     (0..config.steps).for_each(|step| drop(trainer.train_step(step).unwrap()));
     let layout = world.grid().unwrap().layout(world.contexts(Split::Train)[0]).unwrap();
     let cells = cells(&*world, &survey);
@@ -179,7 +187,8 @@ fn successor_features_are_learned_as_the_tabular_ones() {
     for (pair, found) in psi.chunks_exact(dim).enumerate() {
         let after = exact.after(cells[pair / ACTIONS], pair % ACTIONS);
         for (k, &found) in found.iter().enumerate() {
-            let sum: f64 = cells.iter().enumerate().map(|(s, &c)| after[c] * f64::from(phi[s * dim + k])).sum();
+            let sum: f64 =
+                cells.iter().enumerate().map(|(s, &c)| after[c] * f64::from(phi[s * dim + k])).sum();
             off += (f64::from(found) - sum).powi(2);
             size += sum * sum;
         }
@@ -246,5 +255,8 @@ fn classifiers_find_the_log_ratio_of_two_layouts() {
         }
     }
     assert!(off < 0.1, "mean error {off}");
-    assert!(all > 4 && differing as f64 >= 0.9 * f64::from(all), "{differing} of {all} where the layouts differ");
+    assert!(
+        all > 4 && differing as f64 >= 0.9 * f64::from(all),
+        "{differing} of {all} where the layouts differ"
+    );
 }

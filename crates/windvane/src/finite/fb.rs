@@ -409,7 +409,10 @@ impl Learner for FbTrainer {
             metrics.push(("ortho", scalar(&ortho)));
             loss = loss + ortho * config.ortho;
         }
-        metrics.splice(0..0, [("loss", &loss), ("fb", &fb), ("value", &value)].map(|(name, t)| (name, scalar(t))));
+        metrics.splice(
+            0..0,
+            [("loss", &loss), ("fb", &fb), ("value", &value)].map(|(name, t)| (name, scalar(t))),
+        );
         let gradients = loss.backward();
         drop((loss, fb, value));
         let scale = warm_cosine(step, config.steps);

@@ -18,7 +18,8 @@ impl Source for Survey {
 
     fn draw(&self, rng: &mut Rng, config: &HilpConfig, rows: &mut [Vec<f32>; 3]) {
         let group = &self.groups()[rng.random_range(0..self.groups().len())];
-        let episodes = (0..TRIES).map(|_| self.episode(group.episodes[rng.random_range(0..group.episodes.len())]));
+        let episodes =
+            (0..TRIES).map(|_| self.episode(group.episodes[rng.random_range(0..group.episodes.len())]));
         let Some(tokens) = episodes.into_iter().find(|tokens| !tokens.is_empty()) else { return };
         let at = rng.random_range(0..tokens.len());
         let leads_to = |at: usize| self.successors()[tokens[at] as usize] as usize;

@@ -108,8 +108,7 @@ impl Group<'_> {
         };
         let worth: Vec<f32> = match self.goal {
             Goal::Measure => {
-                let stakes: Vec<f32> =
-                    reward.iter().zip(self.survey.rho()).map(|(r, rho)| r * rho).collect();
+                let stakes: Vec<f32> = reward.iter().zip(self.survey.rho()).map(|(r, rho)| r * rho).collect();
                 density.chunks_exact(stakes.len()).map(|row| dot(row, &stakes)).collect()
             }
             Goal::Features => density.chunks_exact(self.z.len()).map(|row| dot(row, self.z)).collect(),
@@ -170,7 +169,8 @@ impl Group<'_> {
         };
         for _ in 0..sweeps {
             let ahead = self.being(&rows, &policy, width); // [states * width]
-            for (pair, row) in rows.chunks_exact_mut(width).enumerate().filter(|(pair, _)| known[*pair] > 0.0) {
+            for (pair, row) in rows.chunks_exact_mut(width).enumerate().filter(|(pair, _)| known[*pair] > 0.0)
+            {
                 row.fill(0.0);
                 let tokens = pair * outcomes..(pair + 1) * outcomes;
                 let led = p[tokens.clone()].iter().zip(&survey.successors()[tokens]);

@@ -182,7 +182,16 @@ fn the_exact_successor_measure_is_what_the_target_aims_at() {
     let goal = states / 2;
     let z = &b[goal * states..][..states];
     let nothing = vec![0.0; states * states];
-    let group = Group { survey: &survey, f: &nothing, b: &b, z, reward: &stakes, gamma, temperature: 0.0, goal: Goal::Measure };
+    let group = Group {
+        survey: &survey,
+        f: &nothing,
+        b: &b,
+        z,
+        reward: &stakes,
+        gamma,
+        temperature: 0.0,
+        goal: Goal::Measure,
+    };
     let density = group.aim(Source::Decoded { p: &p, sweeps: 300 }).density;
     let (mut v, mut q) = (vec![0.0; states], vec![0.0; survey.pairs()]);
     sweeps::optimise(&survey, &p, &stakes.of(z), gamma, 300, &mut v);

@@ -76,7 +76,8 @@ impl PhiConfig {
         if let Some((name, value)) = positive.iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
             return Err(format!("\"phi.{name}\" is {value}; expected more than 0"));
         }
-        if let Some((name, value)) = not_negative.iter().find(|(_, value)| !value.is_finite() || *value < 0.0) {
+        if let Some((name, value)) = not_negative.iter().find(|(_, value)| !value.is_finite() || *value < 0.0)
+        {
             return Err(format!("\"phi.{name}\" is {value}; expected a number of at least 0"));
         }
         if hilp.future == 1.0 {
@@ -178,7 +179,8 @@ impl Phi {
     /// Centres and whitens what the first of `nets` makes of the states that stand for the data.
     fn new(nets: PhiNets, params: Params, source: &dyn Source, config: &PhiConfig) -> Self {
         let dim = config.dim;
-        let mut phi = Self { nets, params, inputs: source.inputs(), mean: vec![0.0; dim], whitening: Vec::new() };
+        let mut phi =
+            Self { nets, params, inputs: source.inputs(), mean: vec![0.0; dim], whitening: Vec::new() };
         let (states, weights) = source.reference();
         let raw = phi.raw(states);
         for (row, weight) in raw.chunks_exact(dim).zip(&weights) {
