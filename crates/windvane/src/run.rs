@@ -7,7 +7,7 @@ use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate, success};
 use crate::finite::survey::Survey;
 use crate::methods::Method;
 use crate::neural::memory::Memory;
-use crate::phi::{Phi, PhiTrainer, Source};
+use crate::phi::{FeatureLearner, Phi, PhiTrainer, Source};
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
 use crate::train::{Ended, Evaluation, Learner, Metrics, Schedule, checkpoint, train};
@@ -161,15 +161,14 @@ impl Run {
         (self.method.believes() && !together) || (predicts && self.method.features.is_none())
     }
 
-    /// The trained features of states, by networks with `hidden` widths, for a method that has someone to learn them; `None`
-    /// if it was interrupted, or has nobody.
+    /// The trained features of states, by networks with `hidden` widths; `None` if it was interrupted.
     pub(crate) fn features(
         &self,
+        learner: &'static dyn FeatureLearner,
         source: Arc<dyn Source>,
         hidden: &[usize],
         site: &mut Site<'_>,
     ) -> Result<Option<Phi>, LearnError> {
-        let Some(learner) = self.method.features else { return Ok(None) };
         let Plan { world, data, core, boxes, neural, phi: config, .. } = &self.plan;
         let mut trainer = PhiTrainer::new(learner, source, hidden, *config, self.seed, site.device)?;
         let stage = Stage {

@@ -26,8 +26,7 @@ pub(crate) struct Train {
     /// The world (`windvane envs` lists them)
     #[arg(long, value_name = "NAME")]
     env: String,
-    /// The method: fb, hilp, lap, contextual-fb, oracle-id, bfb or rfb
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = format!("The method: {}", methods::names()))]
     method: String,
     /// Decides contexts, data, weights and everything else that is random
     #[arg(long, value_name = "S", default_value_t = 0)]

@@ -33,7 +33,7 @@ fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
 #[test]
 fn every_method_trains_scores_and_is_evaluated_again_alike() {
     let folder = tempfile::tempdir().unwrap();
-    for method in ["fb", "hilp", "lap", "contextual-fb", "oracle-id", "bfb", "rfb"] {
+    for method in windvane::methods::METHODS.iter().map(|method| method.name) {
         let out = folder.path().join(method);
         let out = out.to_str().unwrap();
         let mut arguments = train(method, out);

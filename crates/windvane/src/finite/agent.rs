@@ -52,6 +52,7 @@ impl FiniteAgent {
     }
 
     /// The same, with rewards corrected in each new context.
+    #[must_use]
     pub fn corrected_by(self, corrector: Corrector) -> Self {
         Self { corrector: Some(Arc::new(corrector)), ..self }
     }

@@ -71,14 +71,12 @@ pub fn agent(
     let config = run.plan.agent.fb;
     let situations = situations(run, survey, belief.map(|b| &**b));
     let draw = task_draw(run, survey)?;
-    let model = match run.method.features {
-        None => FbModel::new(survey, situations.width, config, run.seed, site.device)?,
-        Some(_) => {
-            let Some(phi) = run.features(survey.clone(), &[config.nets.backward_width; 3], site)? else {
-                return Ok(None);
-            };
-            FbModel::over(phi.of(survey.reference().0), survey, config, run.seed, site.device)?
-        }
+    let model = if let Some(learner) = run.method.features {
+        let hidden = [config.nets.backward_width; 3];
+        let Some(phi) = run.features(learner, survey.clone(), &hidden, site)? else { return Ok(None) };
+        FbModel::over(phi.of(survey.reference().0), survey, config, run.seed, site.device)?
+    } else {
+        FbModel::new(survey, situations.width, config, run.seed, site.device)?
     };
     let device = site.device;
     let mut trainer = FbTrainer::of(model, survey.clone(), situations, draw, run.seed);

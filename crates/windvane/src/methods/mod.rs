@@ -89,13 +89,18 @@ impl PartialEq for Method {
 
 impl Eq for Method {}
 
+/// The names of all methods, for messages.
+pub fn names() -> String {
+    METHODS.iter().map(|method| method.name).collect::<Vec<_>>().join(", ")
+}
+
 /// The method called `name`.
 pub fn find(name: &str) -> Result<&'static Method, LearnError> {
     let known: Vec<&str> = METHODS.iter().map(|m| m.name).collect();
     METHODS.iter().find(|m| m.name == name).ok_or_else(|| {
         let hint =
             closest(name, &known).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
-        let problem = format!("unknown method \"{name}\"{hint}; known: {}", known.join(", "));
+        let problem = format!("unknown method \"{name}\"{hint}; known: {}", names());
         LearnError::Config { origin: "--method".into(), problem }
     })
 }
@@ -111,5 +116,27 @@ impl<'de> Deserialize<'de> for Method {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         find(&name).copied().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_and_no_two_are_alike() {
+        for (i, method) in METHODS.iter().enumerate() {
+            assert_eq!(find(method.name).unwrap().title, method.title);
+            assert!(METHODS[..i].iter().all(|other| other.name != method.name));
+        }
+        assert!(find("hlip").unwrap_err().to_string().contains("did you mean \"hilp\"?"));
+    }
+
+    #[test]
+    fn the_examples_for_contributors_are_the_real_files() {
+        let guide = include_str!("../../../../CONTRIBUTING.md");
+        assert!(guide.contains(include_str!("rfb.rs")), "rfb.rs has changed");
+        let lap = include_str!("lap.rs");
+        assert!(guide.contains(&lap[lap.find("impl FeatureLearner").unwrap()..]), "lap.rs has changed");
     }
 }

@@ -47,6 +47,7 @@ impl NeuralAgent {
     }
 
     /// The same, with rewards corrected in each new context.
+    #[must_use]
     pub fn corrected_by(self, config: CorrectionConfig, seed: u64) -> Self {
         let (seen, led) = self.memory().transitions();
         let b = self.model.backward(&led);

@@ -66,12 +66,12 @@ pub fn agent(
     let Plan { world, data, neural: plan, .. } = &run.plan;
     let (listener, situations) = Listener::train(&run.method, memory, belief, plan, run.seed);
     let cone = cone(run)?;
-    let model = match run.method.features {
-        None => FbModel::new(memory.clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?,
-        Some(_) => {
-            let Some(phi) = run.features(memory.clone(), &plan.fb.backward, site)? else { return Ok(None) };
-            FbModel::over(phi, memory.clone(), plan, run.seed, site.device)?
-        }
+    let model = if let Some(learner) = run.method.features {
+        let features = run.features(learner, memory.clone(), &plan.fb.backward, site)?;
+        let Some(phi) = features else { return Ok(None) };
+        FbModel::over(phi, memory.clone(), plan, run.seed, site.device)?
+    } else {
+        FbModel::new(memory.clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?
     };
     let mut trainer = FbTrainer::new(model, Arc::new(situations), cone, plan, run.seed);
     let name = format!("neural {}", run.method.name);
