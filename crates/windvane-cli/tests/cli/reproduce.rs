@@ -240,7 +240,8 @@ fn invented(folder: &Path) {
                             "revision": if seed == 4 && method == "fb" { "b" } else { "a" },
                             "gradient_steps": 10, "cpu_seconds": 1.5, "wall_seconds": 2.0,
                         });
-                        text += &format!("{row}\n");
+                        text.push_str(&row.to_string());
+                        text.push('\n');
                     }
                 }
             }

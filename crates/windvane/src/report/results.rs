@@ -236,20 +236,20 @@ impl Results {
         learned.sort_by(|a, b| unseen(b, 1).unwrap_or(0.0).total_cmp(&unseen(a, 1).unwrap_or(0.0)));
         let said =
             learned.iter().filter_map(|line| Some(format!("{} {:.2}", line.title(), unseen(line, 1)?)));
-        let mut text = format!(
+        let mut sentences = vec![format!(
             "Share of goals reached on unseen dynamics of {} with the belief frozen after the context: {}.",
             self.env,
             said.collect::<Vec<_>>().join(", ")
-        );
+        )];
         let ceiling = learned.first().and_then(|line| line.cells[1].as_ref()?.ceiling);
-        if let Some(ceiling) = ceiling {
-            text += &format!(" No frozen belief can do better than {ceiling:.2}, but for luck.");
-        }
+        sentences.extend(
+            ceiling.map(|best| format!("No frozen belief can do better than {best:.2}, but for luck.")),
+        );
         let online = learned.iter().filter_map(|line| Some((line.title(), unseen(line, 3)?)));
-        if let Some((title, value)) = online.max_by(|a, b| a.1.total_cmp(&b.1)) {
-            text += &format!(" A belief that goes on learning while it acts reaches {value:.2} ({title}).");
-        }
-        text
+        sentences.extend(online.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(title, value)| {
+            format!("A belief that goes on learning while it acts reaches {value:.2} ({title}).")
+        }));
+        sentences.join(" ")
     }
 
     /// All figures that rows can give: name, picture, caption.
