@@ -193,12 +193,20 @@ impl Run {
         }
     }
 
-    /// What its trainings cost so far: of the agent, and of the belief where it needs one.
+    /// What its trainings cost so far: of the belief where it needs one, of the agent, and of what else was trained for it
+    /// and named after it.
     pub fn cost(&self) -> Result<Cost, LearnError> {
-        let belief = self.needs_belief().then_some(&self.belief);
+        let folder = self.agent.parent().unwrap_or(Path::new("."));
+        let stem = self.agent.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let own = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with(&format!("{stem}.")) && name.ends_with(".safetensors")
+        };
+        let entries = std::fs::read_dir(folder).map_err(LearnError::io(folder, "looking for checkpoints"))?;
+        let own = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(own);
         let mut sum = Cost::default();
-        for path in belief.into_iter().chain([&self.agent]) {
-            if let Some(saved) = checkpoint::read(path)? {
+        for path in own.chain(self.needs_belief().then(|| self.belief.clone())) {
+            if let Some(saved) = checkpoint::read(&path)? {
                 sum.gradient_steps += saved.step;
                 sum.cpu_seconds += saved.cpu_seconds;
                 sum.wall_seconds += saved.wall_seconds;

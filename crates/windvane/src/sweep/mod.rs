@@ -14,6 +14,7 @@
 
 pub mod ablation;
 pub mod manifest;
+pub mod place;
 pub mod reference;
 pub mod row;
 pub mod unit;
