@@ -26,6 +26,12 @@ pub trait Agent {
     /// A team for one game per context trajectory, in the order the games will have.
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError>;
 
+    /// The few numbers to watch while it is trained, besides its scores.
+    fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
+
+    /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
+    fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;
+
     /// The means of h after each context, `[contexts * width]`; nothing for a method without a belief.
     fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
         let _ = contexts;
@@ -36,10 +42,4 @@ pub trait Agent {
     fn listed(&self) -> Option<&FiniteAgent> {
         None
     }
-
-    /// The few numbers to watch while it is trained, besides its scores.
-    fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
-
-    /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
-    fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;
 }

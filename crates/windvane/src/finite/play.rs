@@ -103,15 +103,6 @@ impl Agent for FiniteAgent {
         Ok(Box::new(FiniteTeam::new(self, contexts.iter().copied(), acting.lookahead, online)))
     }
 
-    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
-        let evidence: Vec<f32> = contexts.iter().flat_map(|context| evidence_of(self, context)).collect();
-        self.situations(&evidence).axes
-    }
-
-    fn listed(&self) -> Option<&FiniteAgent> {
-        Some(self)
-    }
-
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError> {
         let Some(grid) = world.grid() else { return Ok(Metrics::new()) };
         Examiner { world, grid, agent: self, eval: *eval, seed }.vitals()
@@ -125,6 +116,15 @@ impl Agent for FiniteAgent {
             });
         };
         Examiner { world, grid, agent: self, eval: *eval, seed }.findings()
+    }
+
+    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
+        let evidence: Vec<f32> = contexts.iter().flat_map(|context| evidence_of(self, context)).collect();
+        self.situations(&evidence).axes
+    }
+
+    fn listed(&self) -> Option<&FiniteAgent> {
+        Some(self)
     }
 }
 

@@ -65,17 +65,17 @@ impl Agent for NeuralAgent {
         Ok(Box::new(NeuralTeam { agent: self, online, lookahead: acting.lookahead, tables }))
     }
 
-    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
-        let Some(belief) = self.listener.belief() else { return Vec::new() };
-        belief.infer(&contexts.iter().map(|context| self.memory().tokens_of(context)).collect::<Vec<_>>())
-    }
-
     fn vitals(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Metrics, LearnError> {
         Ok(Metrics::new()) // its trainer logs them with every row
     }
 
     fn examine(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Vec<Finding>, LearnError> {
         Ok(self.findings())
+    }
+
+    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
+        let Some(belief) = self.listener.belief() else { return Vec::new() };
+        belief.infer(&contexts.iter().map(|context| self.memory().tokens_of(context)).collect::<Vec<_>>())
     }
 }
 
