@@ -3,10 +3,12 @@
 use super::page::Page;
 use super::results::Results;
 use super::tables::{MIXED, Table, ablation_table};
+use crate::config::Plan;
+use crate::config::layers::Layers;
 use crate::error::LearnError;
 use crate::stats::table::Line;
 use crate::sweep::ablation::{ABLATIONS, MAIN};
-use crate::sweep::manifest::{Manifest, REFERENCE};
+use crate::sweep::manifest::{Manifest, REFERENCE, Setting};
 use std::path::Path;
 
 impl Results {
@@ -124,8 +126,17 @@ fn commands_of(manifest: &Manifest) -> Vec<String> {
         methods.join(",")
     );
     let presets = manifest.settings.iter().filter(|setting| !setting.name.contains('='));
-    let presets: Vec<String> =
-        presets.map(|setting| format!("{start} --preset {} --out DIR", setting.name)).collect();
+    let command = |setting: &Setting| {
+        let usual = Plan::preset(&manifest.env, &setting.name).map(Layers::value);
+        let changed = usual.map_or(true, |usual| usual != setting.plan);
+        let note = if changed {
+            format!("    # other settings than the preset's: see {}.json", manifest.sweep)
+        } else {
+            String::new()
+        };
+        format!("{start} --preset {} --out DIR{note}", setting.name)
+    };
+    let presets: Vec<String> = presets.map(command).collect();
     if presets.is_empty() { vec![format!("{start} --out DIR")] } else { presets }
 }
 
