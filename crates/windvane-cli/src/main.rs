@@ -6,6 +6,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod revision;
+mod settings;
 mod table;
 mod trained;
 mod watch;

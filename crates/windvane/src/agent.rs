@@ -29,6 +29,12 @@ pub trait Agent {
     /// Whether it can look ahead at all; what is asked for otherwise is ignored.
     fn looks_ahead(&self) -> bool;
 
+    /// The few numbers to watch while it is trained, besides its scores.
+    fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
+
+    /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
+    fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;
+
     /// The means of h after each context, `[contexts * width]`; nothing for a method without a belief.
     fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
         let _ = contexts;
@@ -39,12 +45,6 @@ pub trait Agent {
     fn listed(&self) -> Option<&FiniteAgent> {
         None
     }
-
-    /// The few numbers to watch while it is trained, besides its scores.
-    fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
-
-    /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
-    fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;
 }
 
 /// What `make` makes of each context; of one that several games share it is made once.

@@ -4,9 +4,7 @@ use crate::agent::Agent;
 use crate::config::{Core, Plan};
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate, success};
-use crate::finite::survey::Survey;
 use crate::methods::Method;
-use crate::neural::memory::Memory;
 use crate::phi::{FeatureLearner, Phi, PhiTrainer, Source};
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
@@ -42,17 +40,6 @@ pub struct Run {
     pub belief: PathBuf,
     /// The agent's checkpoint.
     pub agent: PathBuf,
-}
-
-/// What trainings cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    /// Gradient steps.
-    pub gradient_steps: u64,
-    /// CPU time.
-    pub cpu_seconds: f64,
-    /// Wall time.
-    pub wall_seconds: f64,
 }
 
 /// Someone to tell how a stage goes.
@@ -198,38 +185,6 @@ impl Run {
         let progress = site.watch.collecting(config.contexts.len() * config.episodes * config.length);
         let generator = concat!("windvane ", env!("CARGO_PKG_VERSION"));
         Ok(collect(site.world, &self.plan.data.policy, &config, generator, &self.data, &*progress)?)
-    }
-
-    /// The belief, trained to its end; false if it was interrupted. Nothing is done for a run that needs none.
-    pub fn believe(&self, site: &mut Site<'_>) -> Result<bool, LearnError> {
-        if !self.needs_belief() || checkpoint::is_complete(&self.belief)? {
-            return Ok(true);
-        }
-        let data = self.data(site)?;
-        match self.plan.core {
-            Core::Listed => {
-                let survey = Arc::new(Survey::of(&data, &self.plan.boxes)?);
-                Ok(finite::stages::belief(self, &survey, site)?.is_some())
-            }
-            Core::Neural => {
-                let memory = Arc::new(Memory::new(data, &self.plan.neural, self.seed)?);
-                Ok(neural::stages::belief(self, &memory, site)?.is_some())
-            }
-        }
-    }
-
-    /// What its trainings cost so far: of the agent, and of the belief where it needs one.
-    pub fn cost(&self) -> Result<Cost, LearnError> {
-        let belief = self.needs_belief().then_some(&self.belief);
-        let mut sum = Cost::default();
-        for path in belief.into_iter().chain([&self.agent]) {
-            if let Some(saved) = checkpoint::read(path)? {
-                sum.gradient_steps += saved.step;
-                sum.cpu_seconds += saved.cpu_seconds;
-                sum.wall_seconds += saved.wall_seconds;
-            }
-        }
-        Ok(sum)
     }
 
     /// The trained agent, with everything it needs; `None` if it was interrupted.

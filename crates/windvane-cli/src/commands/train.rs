@@ -1,13 +1,12 @@
 //! `windvane train`: data, belief and agent in one folder.
 
 use crate::watch::Bars;
-use crate::{interrupt, output, table};
+use crate::{interrupt, output, settings, table};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use windvane::config::Plan;
-use windvane::config::layers::Layers;
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
@@ -107,23 +106,5 @@ impl Train {
 
 /// The plan of a preset with a file and single settings laid on top.
 fn plan(env: &str, preset: &str, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
-    Ok(layers(env, preset, config, set)?.value().check()?)
-}
-
-/// The same, ready for more layers.
-pub(crate) fn layers(
-    env: &str,
-    preset: &str,
-    config: Option<&Path>,
-    set: &[String],
-) -> anyhow::Result<Layers<Plan>> {
-    let mut layers = Plan::preset(env, preset)?;
-    if let Some(path) = config {
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        layers = layers.toml(&path.display().to_string(), &text)?;
-    }
-    for assignment in set {
-        layers = layers.set(assignment)?;
-    }
-    Ok(layers)
+    Ok(settings::laid(Plan::preset(env, preset)?, config, set)?.value().check()?)
 }

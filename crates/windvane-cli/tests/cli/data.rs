@@ -1,8 +1,7 @@
 //! `windvane data`.
 
-use crate::{PROGRAM, failure, files, json, success, text};
+use crate::{PROGRAM, failure, files, json, python_with, script, success};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
 /// A small data set of a world.
@@ -141,17 +140,10 @@ fn every_command_shows_an_example() {
 /// NumPy, Minari and OGBench's layout, by the packages themselves (`tests/python/requirements.txt`).
 #[test]
 fn numpy_and_minari_agree() {
-    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let probe = Command::new(&python).args(["-c", "import minari, numpy, pyarrow, xxhash"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        eprintln!(
-            "SKIPPED numpy_and_minari_agree: {python} lacks the packages of tests/python/requirements.txt (set WINDVANE_PYTHON)"
-        );
+    let Some(python) = python_with("minari, numpy, pyarrow, xxhash", "numpy_and_minari_agree") else {
         return;
-    }
+    };
     let folder = tempdir().unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/exchange.py");
-    let output = Command::new(python).args([script, PROGRAM]).arg(folder.path()).output().unwrap();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    assert_eq!(text(&output.stdout).lines().filter(|line| line.starts_with("ok ")).count(), 5);
+    let said = script(&python, "exchange.py", &[Path::new(PROGRAM), folder.path()]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("ok ")).count(), 5);
 }

@@ -1,6 +1,6 @@
 //! `windvane train` and `windvane eval` on a tiny world.
 
-use crate::{PROGRAM, failure, json, success, text};
+use crate::{PROGRAM, failure, json, python_with, script, success};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -277,16 +277,9 @@ fn training_stops_early_once_it_is_good_enough() {
 /// The log as the real TensorBoard reads it (`tests/python/requirements.txt`).
 #[test]
 fn tensorboard_agrees() {
-    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let probe = Command::new(&python).args(["-c", "import tensorboard"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        eprintln!("SKIPPED tensorboard_agrees: {python} lacks tensorboard (set WINDVANE_PYTHON)");
-        return;
-    }
+    let Some(python) = python_with("tensorboard", "tensorboard_agrees") else { return };
     let folder = tempfile::tempdir().unwrap();
     success(&train("fb", folder.path().join("run").to_str().unwrap()));
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/tensorboard_log.py");
     let logs = ["agent.jsonl", "agent.tensorboard"].map(|name| folder.path().join("run").join(name));
-    let output = Command::new(python).arg(script).args(logs).output().unwrap();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    script(&python, "tensorboard_log.py", &[&logs[0], &logs[1]]);
 }

@@ -64,3 +64,24 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files.sort();
     files
 }
+
+/// A Python that has `packages`; without one, says that `test` is skipped.
+fn python_with(packages: &str, test: &str) -> Option<String> {
+    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let probe = Command::new(&python).args(["-c", &format!("import {packages}")]).output();
+    if probe.is_ok_and(|probe| probe.status.success()) {
+        return Some(python);
+    }
+    eprintln!(
+        "SKIPPED {test}: {python} lacks {packages} (tests/python/requirements.txt; set WINDVANE_PYTHON)"
+    );
+    None
+}
+
+/// Runs a script of `tests/python` that must succeed, and returns what it printed.
+fn script(python: &str, name: &str, arguments: &[&Path]) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python").join(name);
+    let output = Command::new(python).arg(path).args(arguments).output().expect("Python starts");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout).to_owned()
+}

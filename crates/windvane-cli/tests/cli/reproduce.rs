@@ -1,6 +1,6 @@
 //! `windvane reproduce`, `run`, `report` and `figure`, on sweeps of a second.
 
-use crate::{PROGRAM, failure, files, json, success, text, windvane};
+use crate::{PROGRAM, failure, files, json, python_with, script, success, text, windvane};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -240,7 +240,8 @@ fn invented(folder: &Path) {
                             "revision": if seed == 4 && method == "fb" { "b" } else { "a" },
                             "gradient_steps": 10, "cpu_seconds": 1.5, "wall_seconds": 2.0,
                         });
-                        text += &format!("{row}\n");
+                        text.push_str(&row.to_string());
+                        text.push('\n');
                     }
                 }
             }
@@ -252,19 +253,12 @@ fn invented(folder: &Path) {
 /// The statistics as the real rliable computes them (`tests/python/requirements.txt`).
 #[test]
 fn rliable_agrees() {
-    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let probe = Command::new(&python).args(["-c", "import rliable.library"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        eprintln!("SKIPPED rliable_agrees: {python} lacks rliable (set WINDVANE_PYTHON)");
-        return;
-    }
+    let Some(python) = python_with("rliable.library", "rliable_agrees") else { return };
     let folder = tempfile::tempdir().unwrap();
     invented(folder.path());
     let report = folder.path().join("report.json");
     fs::write(&report, success(&["report", folder.path().to_str().unwrap(), "--json"])).unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/rliable_stats.py");
-    let output = Command::new(python).arg(script).arg(folder.path()).arg(report).output().unwrap();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    script(&python, "rliable_stats.py", &[folder.path(), &report]);
 }
 
 /// What a real Chromium says while it shows a page, and the picture it takes of it.

@@ -101,15 +101,6 @@ impl Agent for FiniteAgent {
         self.model().config().nets.forward == Forward::Predictor
     }
 
-    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
-        let evidence: Vec<f32> = contexts.iter().flat_map(|context| evidence_of(self, context)).collect();
-        self.situations(&evidence).axes
-    }
-
-    fn listed(&self) -> Option<&FiniteAgent> {
-        Some(self)
-    }
-
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError> {
         let Some(grid) = world.grid() else { return Ok(Metrics::new()) };
         Examiner { world, grid, agent: self, eval: *eval, seed }.vitals()
@@ -123,6 +114,15 @@ impl Agent for FiniteAgent {
             });
         };
         Examiner { world, grid, agent: self, eval: *eval, seed }.findings()
+    }
+
+    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
+        let evidence: Vec<f32> = contexts.iter().flat_map(|context| evidence_of(self, context)).collect();
+        self.situations(&evidence).axes
+    }
+
+    fn listed(&self) -> Option<&FiniteAgent> {
+        Some(self)
     }
 }
 

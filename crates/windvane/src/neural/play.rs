@@ -73,17 +73,17 @@ impl Agent for NeuralAgent {
         self.model.predicts()
     }
 
-    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
-        let Some(belief) = self.listener.belief() else { return Vec::new() };
-        belief.infer(&contexts.iter().map(|context| self.memory().tokens_of(context)).collect::<Vec<_>>())
-    }
-
     fn vitals(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Metrics, LearnError> {
         Ok(Metrics::new()) // its trainer logs them with every row
     }
 
     fn examine(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Vec<Finding>, LearnError> {
         Ok(self.findings())
+    }
+
+    fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
+        let Some(belief) = self.listener.belief() else { return Vec::new() };
+        belief.infer(&contexts.iter().map(|context| self.memory().tokens_of(context)).collect::<Vec<_>>())
     }
 }
 

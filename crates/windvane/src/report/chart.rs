@@ -29,7 +29,7 @@ pub fn named_panel(svg: &mut Svg, rect: Rect, names: &[String]) -> Axes {
 
 /// The width of line number `place` of `count`: each lies within the one before it.
 pub fn width_of(place: usize, count: usize) -> f64 {
-    1.5 + 1.5 * count.saturating_sub(place + 1).min(4) as f64
+    1.4 + 2.4 * count.saturating_sub(place + 1) as f64 / count.saturating_sub(1).max(1) as f64
 }
 
 /// A line through points with a band from low to high around it; points are (x, low, middle, high).

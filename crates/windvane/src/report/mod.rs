@@ -11,7 +11,9 @@ pub mod plane;
 pub mod published;
 pub mod qmap;
 pub mod results;
+mod story;
 pub mod summary;
+pub mod tables;
 pub mod views;
 
 /// Figures that look into worlds, data and agents: the name of each, and what it shows.

@@ -25,7 +25,7 @@ pub const ABLATIONS: &[Ablation] = &[
     Ablation {
         name: "context",
         axis: "steps of context",
-        about: "context length; trains nothing that the main experiment has trained",
+        about: "context length, by the agents of the main experiment",
     },
     Ablation { name: "layouts", axis: "training layouts", about: "number of training layouts" },
     Ablation { name: "kappa", axis: "kappa", about: "width of Rotation-FB's cones" },

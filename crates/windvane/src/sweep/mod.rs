@@ -14,6 +14,8 @@
 
 pub mod ablation;
 pub mod manifest;
+pub mod parts;
+pub mod place;
 pub mod reference;
 pub mod row;
 pub mod unit;

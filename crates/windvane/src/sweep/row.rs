@@ -76,11 +76,13 @@ fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Seconds, to a tenth.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 10.0).round() / 10.0)
 }
 
 /// Four decimals are enough, and keep rows small.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn short<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e4).round() / 1e4)
 }

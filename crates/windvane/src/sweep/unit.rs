@@ -1,6 +1,7 @@
 //! One unit of a sweep: trained and scored once, by whoever comes first.
 
-use super::manifest::{Manifest, REFERENCE, Setting, Unit, hash_of};
+use super::manifest::{Manifest, REFERENCE, Setting, Unit};
+use super::place::{curve, lock_of, logged, recorded, shared_names};
 use super::reference;
 use super::row::{self, Row, SCORES};
 use crate::error::LearnError;
@@ -9,8 +10,6 @@ use crate::methods;
 use crate::run::{Run, Site, Watch};
 use crate::train::folder::{Lock, RunFolder};
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use windvane_world::{Cmdp, Split};
@@ -40,25 +39,6 @@ pub enum State {
     Busy,
     /// It can be begun.
     Free,
-}
-
-/// One evaluation on the way through a training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CurvePoint {
-    /// The method.
-    pub method: String,
-    /// The setting.
-    pub setting: String,
-    /// The seed.
-    pub seed: u64,
-    /// Gradient steps of the agent so far.
-    pub step: u64,
-    /// CPU time of the agent's training so far.
-    pub cpu_seconds: f64,
-    /// Success on training contexts.
-    pub train: f64,
-    /// Success on unseen contexts.
-    pub test: f64,
 }
 
 /// A manifest in its folder.
@@ -119,14 +99,10 @@ impl Sweep {
         let setting = self.manifest.setting(unit)?;
         let method = *methods::find(&unit.method)?;
         let [data, belief] = shared_names(setting, unit.seed);
-        Ok(Some(Run {
-            plan: setting.plan.clone(),
-            method,
-            seed: unit.seed,
-            data: self.folder.join("data").join(data),
-            belief: self.folder.join("beliefs").join(belief).with_extension("safetensors"),
-            agent: self.run_folder(unit)?.join("agent.safetensors"),
-        }))
+        let mut run = Run::in_folder(setting.plan.clone(), method, unit.seed, &self.run_folder(unit)?);
+        run.data = self.folder.join("data").join(data);
+        run.belief = self.folder.join("beliefs").join(belief).with_extension("safetensors");
+        Ok(Some(run))
     }
 
     /// The folder in which a unit is trained: the same for all sweeps that train it alike.
@@ -301,71 +277,4 @@ impl Sweep {
 fn world_of(setting: &Setting, seed: u64) -> Result<Box<dyn Cmdp>, LearnError> {
     // A method decides nothing about its world.
     Run::in_folder(setting.plan.clone(), methods::METHODS[0], seed, Path::new("")).world()
-}
-
-/// The lock of a file or folder that several units need.
-fn lock_of(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".lock");
-    path.with_file_name(name)
-}
-
-/// The names of data and belief: what decides them, and nothing else, is in them.
-fn shared_names(setting: &Setting, seed: u64) -> [String; 2] {
-    let plan = serde_json::to_value(&setting.plan).unwrap_or_default();
-    let parts = |of: &Value, names: &[&str]| -> Vec<Value> { names.iter().map(|n| of[*n].clone()).collect() };
-    let data = parts(&plan, &["env", "world", "data"]);
-    let mut belief = data.clone();
-    belief.extend(parts(&plan, &["core", "boxes", "belief"]));
-    if plan["core"] != json!("listed") {
-        belief.extend(parts(&plan["neural"], &["repeat", "compass", "features", "belief"]));
-    }
-    [data, belief].map(|parts| format!("{seed}-{}", hash_of(&parts)))
-}
-
-/// A run as its folder records it: with paths from there, so that machines may mount the sweep where they like.
-fn recorded(run: &Run, folder: &RunFolder) -> Run {
-    let from_here = |path: &Path, up: &str| {
-        let mut out = PathBuf::from(up);
-        let names: Vec<_> = path.components().rev().take(2).collect();
-        if up.is_empty() {
-            out.extend(names.first());
-        } else {
-            out.extend(names.iter().rev());
-        }
-        out
-    };
-    debug_assert!(run.agent.starts_with(folder.path()));
-    Run {
-        data: from_here(&run.data, "../.."),
-        belief: from_here(&run.belief, "../.."),
-        agent: from_here(&run.agent, ""),
-        ..run.clone()
-    }
-}
-
-/// How far the training of a checkpoint is, by the last row of its log.
-fn logged(checkpoint: &Path) -> f64 {
-    let Ok(text) = std::fs::read_to_string(checkpoint.with_extension("jsonl")) else { return 0.0 };
-    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
-    let share = last.and_then(|row| Some(row["step"].as_f64()? / row["of"].as_f64()?.max(1.0)));
-    share.unwrap_or(0.0).clamp(0.0, 1.0)
-}
-
-/// The evaluations in a training's log.
-fn curve(unit: &Unit, checkpoint: &Path) -> Vec<CurvePoint> {
-    let text = std::fs::read_to_string(checkpoint.with_extension("jsonl")).unwrap_or_default();
-    let point = |line: &str| {
-        let row: Value = serde_json::from_str(line).ok()?;
-        Some(CurvePoint {
-            method: unit.method.clone(),
-            setting: unit.setting.clone(),
-            seed: unit.seed,
-            step: row["step"].as_u64()?,
-            cpu_seconds: row["cpu_seconds"].as_f64()?,
-            train: row["train success"].as_f64()?,
-            test: row["test success"].as_f64()?,
-        })
-    };
-    text.lines().filter_map(point).collect()
 }

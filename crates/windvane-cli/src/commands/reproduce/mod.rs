@@ -2,11 +2,12 @@
 
 mod jobs;
 
-use super::{figure, report, train};
-use crate::output;
+use super::{figure, report};
+use crate::{output, settings};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
+use windvane::config::Plan;
 use windvane::device::{DeviceName, Threads};
 use windvane::sweep::{Manifest, Sweep, ablation};
 
@@ -95,7 +96,7 @@ impl Reproduce {
             Some(name) => ablation::find(name)?.name,
             None => ablation::MAIN,
         };
-        let base = train::layers(&self.env, &self.preset, self.config.as_deref(), &self.set)?;
+        let base = settings::laid(Plan::preset(&self.env, &self.preset)?, self.config.as_deref(), &self.set)?;
         let settings = ablation::settings(sweep_name, &self.preset, &base)?;
         let methods = match &self.methods {
             Some(names) => {

@@ -1,0 +1,154 @@
+//! The page of results: the question, the answer, tables, figures, how to run it again.
+
+use super::page::Page;
+use super::results::Results;
+use super::tables::{MIXED, Table, ablation_table};
+use crate::config::Plan;
+use crate::config::layers::Layers;
+use crate::error::LearnError;
+use crate::stats::table::Line;
+use crate::sweep::ablation::{ABLATIONS, MAIN};
+use crate::sweep::manifest::{Manifest, REFERENCE, Setting};
+use std::path::Path;
+
+impl Results {
+    /// The answer in a sentence or two.
+    fn answer(&self) -> String {
+        let Some(setting) = self.settings().first().copied() else {
+            return "Ablations only: the main experiment is not in this folder.".to_owned();
+        };
+        let lines = self.lines_of(setting);
+        let unseen = |line: &Line, column: usize| line.cells[column].as_ref().map(|cell| cell.mean);
+        let mut learned: Vec<_> = lines.iter().filter(|line| line.is_learned()).collect();
+        learned.sort_by(|a, b| unseen(b, 1).unwrap_or(0.0).total_cmp(&unseen(a, 1).unwrap_or(0.0)));
+        let said =
+            learned.iter().filter_map(|line| Some(format!("{} {:.2}", line.title(), unseen(line, 1)?)));
+        let mut sentences = vec![format!(
+            "Share of goals reached on unseen dynamics of {} with the belief frozen after the context: {}.",
+            self.env,
+            said.collect::<Vec<_>>().join(", ")
+        )];
+        let ceiling = learned.first().and_then(|line| line.cells[1].as_ref()?.ceiling);
+        sentences.extend(
+            ceiling.map(|best| format!("No frozen belief can do better than {best:.2}, but for luck.")),
+        );
+        let online = learned.iter().filter_map(|line| Some((line.title(), unseen(line, 3)?)));
+        sentences.extend(online.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(title, value)| {
+            format!("A belief that goes on learning while it acts reaches {value:.2} ({title}).")
+        }));
+        sentences.join(" ")
+    }
+
+    /// The page.
+    pub fn page(&self) -> Result<String, LearnError> {
+        let mut page = Page::new(
+            &format!("Zero-shot adaptation to unseen dynamics: {}", self.env),
+            "Can one model, trained without rewards or labels on many dynamics, act in dynamics it has never met, after a \
+             short reward-free look at them?",
+        );
+        page.paragraph(&self.answer());
+        for setting in self.settings() {
+            self.tables(&mut page, setting);
+        }
+        page.heading("Figures");
+        for (_, picture, caption) in self.figures() {
+            page.figure(picture.svg(), &caption);
+        }
+        for (svg, caption) in drawn_before(&self.folder)? {
+            page.figure(&svg, &caption);
+        }
+        for (name, lines) in &self.ablations {
+            page.heading(&format!("Ablation: {name}"));
+            let table = ablation_table(name, lines);
+            page.table(&table.header.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
+        }
+        if !self.warnings.is_empty() {
+            page.heading("Warnings");
+            self.warnings.iter().for_each(|warning| page.paragraph(warning));
+        }
+        page.heading("Run it again");
+        page.code(&self.commands().join("\n"));
+        page.paragraph(
+            "Every number above is computed from the rows in scores.jsonl, one of each run, which name their settings by a \
+             hash, the program's revision and what the run cost. `windvane report` makes this page from those rows alone.",
+        );
+        Ok(page.html())
+    }
+
+    fn tables(&self, page: &mut Page, setting: &str) {
+        let scores = self.score_table(setting);
+        page.heading(&scores.title);
+        let show = |page: &mut Page, table: &Table| {
+            page.table(&table.header.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
+        };
+        show(page, &scores);
+        page.paragraph(
+            "Seen: contexts of the training data; unseen: held out. Plain greedy play after a reward-free random walk; online: \
+             the belief goes on learning while it acts. The exact Bayes planner knows which layouts exist (on seen contexts, \
+             which ones the data came from) and nothing else: no frozen belief beats it by more than luck.",
+        );
+        if self.lines_of(setting).iter().any(|line| line.revisions.len() > 1) {
+            page.paragraph(&format!(
+                "{MIXED} Rows of several revisions of the program are mixed in this line."
+            ));
+        }
+        for table in [self.iqm_table(setting), self.improvement_table(setting), self.cost_table(setting)] {
+            page.heading(&table.title);
+            show(page, &table);
+        }
+    }
+
+    /// The commands that made the rows.
+    fn commands(&self) -> Vec<String> {
+        let sweeps = [MAIN].into_iter().chain(ABLATIONS.iter().map(|a| a.name));
+        let read = |sweep: &str| Manifest::read(&Manifest::path(&self.folder, sweep)).ok();
+        let mut commands: Vec<String> =
+            sweeps.filter_map(read).flat_map(|manifest| commands_of(&manifest)).collect();
+        commands.push("windvane report DIR".to_owned());
+        commands
+    }
+}
+
+/// The command of each setting of a manifest.
+fn commands_of(manifest: &Manifest) -> Vec<String> {
+    let mut methods: Vec<&str> = Vec::new();
+    for unit in manifest.units.iter().filter(|unit| unit.method != REFERENCE) {
+        if !methods.contains(&unit.method.as_str()) {
+            methods.push(&unit.method);
+        }
+    }
+    let seeds = manifest.units.iter().map(|unit| unit.seed + 1).max().unwrap_or(1);
+    let ablation =
+        if manifest.sweep == MAIN { String::new() } else { format!(" --ablation {}", manifest.sweep) };
+    let start = format!(
+        "windvane reproduce {}{ablation} --methods {} --seeds {seeds}",
+        manifest.env,
+        methods.join(",")
+    );
+    let presets = manifest.settings.iter().filter(|setting| !setting.name.contains('='));
+    let command = |setting: &Setting| {
+        let usual = Plan::preset(&manifest.env, &setting.name).map(Layers::value);
+        let changed = usual.map_or(true, |usual| usual != setting.plan);
+        let note = if changed {
+            format!("    # other settings than the preset's: see {}.json", manifest.sweep)
+        } else {
+            String::new()
+        };
+        format!("{start} --preset {} --out DIR{note}", setting.name)
+    };
+    let presets: Vec<String> = presets.map(command).collect();
+    if presets.is_empty() { vec![format!("{start} --out DIR")] } else { presets }
+}
+
+/// Figures that look into agents, drawn while those were there: SVG and caption.
+fn drawn_before(folder: &Path) -> Result<Vec<(String, String)>, LearnError> {
+    let mut all = Vec::new();
+    for (name, caption) in super::INSIDE {
+        let path = folder.join("figures").join(format!("{name}.svg"));
+        if path.exists() {
+            let svg = std::fs::read_to_string(&path).map_err(LearnError::io(&path, "reading a figure"))?;
+            all.push((svg, (*caption).to_owned()));
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,162 @@
+//! The tables of results, as text.
+
+use super::published;
+use super::results::Results;
+use crate::stats::Estimate;
+use crate::stats::table::{self, Cell, Line};
+use windvane_world::Split;
+
+/// A table as text.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Names of the columns.
+    pub header: Vec<String>,
+    /// The lines.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Stands beside numbers of several revisions.
+pub(super) const MIXED: &str = "\u{2020}";
+
+impl Results {
+    /// The scores of one setting, with the paper's values and the exact players.
+    pub fn score_table(&self, setting: &str) -> Table {
+        let lines = self.lines_of(setting);
+        let mut rows = Vec::new();
+        for line in lines.iter().filter(|line| line.is_learned()) {
+            rows.push(self.score_row(line));
+        }
+        let find = |player: &str| lines.iter().copied().find(|line| line.method == player);
+        if let Some(frozen) = find("bayes-frozen") {
+            let known = find("bayes-known").and_then(|line| line.cells[0].as_ref());
+            let online = |column: usize| find("bayes-online").and_then(|line| line.cells[column].as_ref());
+            let cells = [known, frozen.cells[1].as_ref(), online(2), online(3)].map(score);
+            let title = "exact Bayes planner (ceiling)".to_owned();
+            rows.push([vec![title], cells.to_vec(), vec!["-".to_owned(); 2]].concat());
+        }
+        for player in ["shortest-path", "beeline", "average-map", "random"] {
+            rows.extend(find(player).map(|line| self.score_row(line)));
+        }
+        let header =
+            ["player", "seen", "unseen", "seen, online", "unseen, online", "paper, seen", "paper, unseen"];
+        Table {
+            title: format!("Success on {}, {setting}: mean \u{b1} std over seeds", self.env),
+            header: header.map(str::to_owned).to_vec(),
+            rows,
+        }
+    }
+
+    fn score_row(&self, line: &Line) -> Vec<String> {
+        let mark = if line.is_learned() && line.revisions != self.usual_revision(&line.setting) {
+            MIXED
+        } else {
+            ""
+        };
+        let mut cells = vec![format!("{}{mark}", line.title())];
+        cells.extend(line.cells.iter().map(|cell| score(cell.as_ref())));
+        for split in [Split::Train, Split::Test] {
+            let paper = published::score(&self.env, &line.method, split);
+            cells.push(paper.map_or("-".to_owned(), |[mean, std]| format!("{mean:.2} \u{b1} {std:.2}")));
+        }
+        cells
+    }
+
+    /// The revision that most lines of a setting are made by alone.
+    pub(super) fn usual_revision(&self, setting: &str) -> Vec<String> {
+        let lines = self.lines_of(setting);
+        let alone = || lines.iter().filter(|line| line.is_learned() && line.revisions.len() == 1);
+        let count = |revision: &Vec<String>| alone().filter(|line| line.revisions == *revision).count();
+        alone().map(|line| line.revisions.clone()).max_by_key(count).unwrap_or_default()
+    }
+
+    /// Interquartile means of one setting, with intervals.
+    pub fn iqm_table(&self, setting: &str) -> Table {
+        let header = ["method", "seen", "unseen", "seen, online", "unseen, online", "detour, unseen"];
+        let row = |line: &&Line| {
+            let mut cells = vec![line.title()];
+            let words = |cell: &Option<Cell>| cell.as_ref().map_or("-".to_owned(), |c| estimate(&c.iqm));
+            cells.extend(line.cells.iter().map(words));
+            let detour = line.cells[1].as_ref().and_then(|cell| cell.detour);
+            cells.push(detour.map_or("-".to_owned(), |detour| format!("{detour:.2}")));
+            cells
+        };
+        let lines = self.lines_of(setting);
+        Table {
+            title: format!("Interquartile mean and 95% stratified-bootstrap interval, {setting}"),
+            header: header.map(str::to_owned).to_vec(),
+            rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+        }
+    }
+
+    /// What the runs of one setting cost.
+    pub fn cost_table(&self, setting: &str) -> Table {
+        let header = ["method", "seeds", "gradient steps", "CPU seconds", "wall seconds", "revision"];
+        let row = |line: &&Line| {
+            vec![
+                line.title(),
+                line.seeds.to_string(),
+                format!("{:.0}", line.gradient_steps),
+                format!("{:.0}", line.cpu_seconds),
+                format!("{:.0}", line.wall_seconds),
+                line.revisions.join(", "),
+            ]
+        };
+        let lines = self.lines_of(setting);
+        Table {
+            title: format!("What a run costs, belief included, {setting}"),
+            header: header.map(str::to_owned).to_vec(),
+            rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+        }
+    }
+
+    /// The probabilities of improvement.
+    pub(super) fn improvement_table(&self, setting: &str) -> Table {
+        let all = self.improvements(setting);
+        let mut methods: Vec<&str> = all.iter().map(|pair| pair.x.as_str()).collect();
+        methods.dedup();
+        let row = |x: &str| {
+            let cell = |y: &&str| {
+                let pair = all.iter().find(|pair| pair.x == x && pair.y == *y);
+                pair.map_or("-".to_owned(), |pair| estimate(&pair.probability))
+            };
+            [vec![table::title(x)], methods.iter().map(cell).collect()].concat()
+        };
+        let names = methods.iter().map(|m| format!("than {}", table::title(m)));
+        Table {
+            title: format!("Probability of being better on unseen contexts, belief frozen, {setting}"),
+            header: std::iter::once("method".to_owned()).chain(names).collect(),
+            rows: methods.iter().map(|x| row(x)).collect(),
+        }
+    }
+}
+
+/// An ablation's scores.
+pub(super) fn ablation_table(name: &str, lines: &[Line]) -> Table {
+    let header =
+        ["method", "value", "seen", "unseen", "seen, online", "unseen, online", "ceiling, unseen", "seeds"];
+    let row = |line: &Line| {
+        let value = line.setting.split_once('=').map_or(line.setting.as_str(), |(_, value)| value);
+        let value = if name == "context" { line.context_steps.to_string() } else { value.to_owned() };
+        let ceiling = line.cells[1].as_ref().and_then(|cell| cell.ceiling);
+        let mut cells = vec![line.title(), value];
+        cells.extend(line.cells.iter().map(|cell| score(cell.as_ref())));
+        cells.push(ceiling.map_or("-".to_owned(), |ceiling| format!("{ceiling:.2}")));
+        cells.push(line.seeds.to_string());
+        cells
+    };
+    Table {
+        title: format!("Ablation: {name}"),
+        header: header.map(str::to_owned).to_vec(),
+        rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+    }
+}
+
+fn score(cell: Option<&Cell>) -> String {
+    cell.map_or("-".to_owned(), |cell| format!("{:.2} \u{b1} {:.2}", cell.mean, cell.std))
+}
+
+fn estimate(estimate: &Estimate) -> String {
+    format!("{:.2} [{:.2}, {:.2}]", estimate.value, estimate.low, estimate.high)
+}
