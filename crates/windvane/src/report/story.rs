@@ -87,9 +87,11 @@ impl Results {
              the belief goes on learning while it acts. The exact Bayes planner knows which layouts exist (on seen contexts, \
              which ones the data came from) and nothing else: no frozen belief beats it by more than luck.",
         );
-        if self.lines_of(setting).iter().any(|line| line.revisions.len() > 1) {
+        let usual = self.usual_revision(setting);
+        if self.lines_of(setting).iter().any(|line| line.is_learned() && line.revisions != usual) {
+            let usual = usual.concat();
             page.paragraph(&format!(
-                "{MIXED} Rows of several revisions of the program are mixed in this line."
+                "{MIXED} Not (only) by revision {usual} of the program, as most lines are: see the costs."
             ));
         }
         for table in [self.iqm_table(setting), self.improvement_table(setting), self.cost_table(setting)] {
