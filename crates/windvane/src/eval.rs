@@ -3,11 +3,11 @@
 use crate::agent::{Acting, Agent};
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
-use windvane_world::collect::{Behaviour as _, Policy};
+use windvane_world::collect::{Actor, Behaviour as _, Policy};
 use windvane_world::protocol::{Game, Outcome, play, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Cmdp, ContextId, Split, Start, Task};
+use windvane_world::{Cmdp, ContextId, Env, Rng, Split, Start, Task};
 
 /// How the belief is used while acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,12 +92,26 @@ pub fn evaluate(
     config: &EvalConfig,
     seed: u64,
 ) -> Result<Vec<ScoreRow>, LearnError> {
+    let walk = |context, round| explore(world, context, config, seed, round);
+    evaluate_after(world, agent, split, belief, config, seed, walk)
+}
+
+/// The same after trajectories that `walk` makes for each context and round.
+pub fn evaluate_after(
+    world: &dyn Cmdp,
+    agent: &dyn Agent,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+    seed: u64,
+    walk: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
+) -> Result<Vec<ScoreRow>, LearnError> {
     let mut games = Vec::new();
     let mut rows = Vec::new();
     let mut contexts = Vec::new();
     for &context in world.contexts(split).iter().take(config.contexts) {
         for round in 0..config.rounds {
-            contexts.push(explore(world, context, config, seed, round)?);
+            contexts.push(walk(context, round)?);
         }
         for task in world.tasks(context)? {
             let optimal_steps = optimal_steps(world, context, &task)?;
@@ -134,13 +148,35 @@ pub(crate) fn explore(
     seed: u64,
     round: u64,
 ) -> Result<Trajectory, LearnError> {
-    let mut rng = stream(seed, "context", &[context.0, round]);
-    let spec = world.spec();
-    let mut env = world.instantiate(context)?;
+    explore_in(&mut *world.instantiate(context)?, world, context, config, seed, round)
+}
+
+/// The same in an environment that may not be the context's own.
+pub(crate) fn explore_in(
+    env: &mut dyn Env,
+    world: &dyn Cmdp,
+    context: ContextId,
+    config: &EvalConfig,
+    seed: u64,
+    round: u64,
+) -> Result<Trajectory, LearnError> {
     let mut walker = config.context_policy.actor(world, context)?;
-    walker.begin(&mut rng);
+    let mut rng = stream(seed, "context", &[context.0, round]);
+    walked(env, &mut *walker, world, config, &mut rng)
+}
+
+/// A trajectory of `walker` through `env`.
+pub(crate) fn walked(
+    env: &mut dyn Env,
+    walker: &mut dyn Actor,
+    world: &dyn Cmdp,
+    config: &EvalConfig,
+    rng: &mut Rng,
+) -> Result<Trajectory, LearnError> {
+    walker.begin(rng);
     let walk = |obs: &[f32], rng: &mut _, action: &mut _| walker.act(obs, rng, action);
-    Ok(Trajectory::explore(&mut *env, spec, config.context_start, config.context_steps, &mut rng, walk)?)
+    let EvalConfig { context_start, context_steps, .. } = *config;
+    Ok(Trajectory::explore(env, world.spec(), context_start, context_steps, rng, walk)?)
 }
 
 fn optimal_steps(world: &dyn Cmdp, context: ContextId, task: &Task) -> Result<Option<usize>, LearnError> {

@@ -2,7 +2,10 @@
 
 pub mod agent;
 pub mod bench;
+pub mod broken;
 pub mod config;
+pub mod curve;
+pub mod deploy;
 pub mod device;
 pub mod doctor;
 pub mod error;
@@ -15,6 +18,8 @@ pub mod neural;
 pub mod nn;
 pub mod report;
 pub mod run;
+pub mod task;
 pub mod train;
 
+pub use deploy::Agent;
 pub use error::LearnError;

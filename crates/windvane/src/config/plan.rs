@@ -87,6 +87,9 @@ impl Default for AgentPlan {
     }
 }
 
+/// The presets for data sets that no world of ours is behind go by this name.
+pub const RECORDED: &str = "recorded";
+
 /// A preset that is part of the program.
 struct Preset {
     env: &'static str,
@@ -105,6 +108,7 @@ const PRESETS: &[Preset] = &[
         text: include_str!("../../../../configs/four-rooms-many.toml"),
     },
     Preset { env: "pointmass", name: "standard", text: include_str!("../../../../configs/pointmass.toml") },
+    Preset { env: RECORDED, name: "standard", text: include_str!("../../../../configs/recorded.toml") },
 ];
 
 impl Plan {

@@ -7,6 +7,7 @@ use super::survey::Survey;
 use super::sweeps;
 use super::target::Reward as Stakes;
 use crate::latent;
+use crate::task::Visited;
 use rayon::prelude::*;
 use std::sync::Arc;
 use windvane_world::Reward;
@@ -42,6 +43,27 @@ impl FiniteAgent {
     /// The forward and backward maps.
     pub fn model(&self) -> &FbModel {
         &self.model
+    }
+
+    /// The belief it listens to.
+    pub fn belief(&self) -> Option<&FiniteBelief> {
+        self.belief.as_deref()
+    }
+
+    /// The states of its data with B of each.
+    pub fn visited(&self) -> Visited {
+        let mut states = vec![0.0; self.survey.states() * self.survey.spec().obs_dim()];
+        let rows = states.chunks_exact_mut(self.survey.spec().obs_dim());
+        rows.enumerate().for_each(|(state, obs)| self.survey.write_obs(state, obs));
+        let dim = self.model.config().nets.dim;
+        Visited { states, shares: self.survey.rho().to_vec(), b: self.b.clone(), dim }
+    }
+
+    /// B of the states nearest to observations, `[rows * d]`.
+    pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
+        let dim = self.model.config().nets.dim;
+        let b = |obs: &[f32]| &self.b[self.survey.nearest(obs) * dim..][..dim];
+        obs.chunks_exact(self.survey.spec().obs_dim()).flat_map(b).copied().collect()
     }
 
     /// Whether evidence makes a difference to it.

@@ -223,6 +223,16 @@ impl FiniteBelief {
         &self.config
     }
 
+    /// Its weights.
+    pub(super) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Its weights, to read them from a file.
+    pub(super) fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
     /// The beliefs that evidence leads to; `evidence [count * states * 2]` as [`Survey::write_evidence`] gives it.
     pub fn infer(&self, evidence: &[f32]) -> Beliefs {
         let weights = self.params.weights();

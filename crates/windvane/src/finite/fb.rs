@@ -134,6 +134,16 @@ impl FbModel {
         &self.config
     }
 
+    /// Its weights.
+    pub(super) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Its weights, to read them from a file.
+    pub(super) fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
     /// B of every state, `[states * d]`.
     pub fn backward(&self) -> Vec<f32> {
         to_vec(self.backward.forward(&self.params.weights(), &self.one_hot))

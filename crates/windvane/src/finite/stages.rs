@@ -123,7 +123,7 @@ fn task_draw(run: &Run, survey: &Survey) -> Result<TaskDraw, LearnError> {
 }
 
 /// Beliefs as directions: what they have in common points nowhere, so it is taken out; the rest is filled up with zeros.
-fn centred(axes: &[f32], width: usize, dim: usize) -> Vec<f32> {
+pub(super) fn centred(axes: &[f32], width: usize, dim: usize) -> Vec<f32> {
     let count = (axes.len() / width).max(1) as f32;
     let mut mean = vec![0.0; width];
     for axis in axes.chunks_exact(width) {

@@ -6,11 +6,12 @@
 //! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
 
 use super::config::{BeliefConfig, NeuralPlan, Source};
-use super::memory::{LOUD, Memory, Rows, Sets};
+use super::lens::{LOUD, Lens};
+use super::memory::{Memory, Rows, Sets};
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer,
-    TensorFile, Weights, to_vec,
+    Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig,
+    SetTransformer, TensorFile, Weights, to_vec,
 };
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
 use burn::tensor::activation::softplus;
@@ -37,7 +38,7 @@ pub struct NeuralBelief {
     features: usize,
     moves: usize,
     source: Source,
-    params: Params,
+    pub(super) params: Params,
     encoder: SetTransformer,
     /// Mean and log-spread of h: from what the transformer makes of the set, and from the bag of what was met where.
     read: Linear,
@@ -87,17 +88,37 @@ impl Predictor {
     }
 }
 
+/// A predictor for one row of plain numbers at a time, under one belief.
+#[derive(Debug)]
+pub(super) struct RowPredictor {
+    act: RowMlp,
+    trunk: RowMlp,
+    told: Vec<f32>,
+    product: Vec<f32>,
+}
+
+impl RowPredictor {
+    /// What a move changes, in usual changes: `sa [features + move]` -> `[dims]`.
+    pub(super) fn predict(&mut self, sa: &[f32]) -> &[f32] {
+        let act = self.act.forward(&[sa]);
+        self.product.clear();
+        self.product.extend(act.iter().zip(&self.told).map(|(act, told)| act * told));
+        self.trunk.forward(&[&self.product, act])
+    }
+}
+
 impl NeuralBelief {
-    /// An untrained encoder for what `memory` holds.
+    /// An untrained encoder for what `lens` shows, and codes for so many groups.
     pub fn new(
-        memory: &Memory,
+        lens: &Lens,
+        groups: usize,
         config: &BeliefConfig,
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
         let mut params = Params::new(device, seed);
         let set = SetConfig {
-            input: memory.token(),
+            input: lens.token(),
             width: config.width,
             heads: config.heads,
             blocks: config.blocks,
@@ -105,22 +126,21 @@ impl NeuralBelief {
         };
         let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
         let read = Linear::new(&mut params, "read", &[config.width], 2 * config.dim)?;
-        let features = memory.features().width();
-        let bag = features * (1 + memory.token() - features);
+        let features = lens.features().width();
+        let bag = features * (1 + lens.token() - features);
         let recall = MlpConfig::paper(&[bag], &[config.predictor], 2 * config.dim);
         let recall = Mlp::new(&mut params, "recall", &recall)?;
-        let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
+        let (input, dims) = (lens.features().width() + lens.moves().width(), lens.change().len());
         let predictor = Predictor::new(&mut params, "g", input, config, dims)?;
         let blind = Predictor::new(&mut params, "blind", input, config, dims)?;
         let there = Predictor::new(&mut params, "there", features, config, 1)?;
         // Long random vectors are far apart from the first step on.
-        let groups = memory.data().groups();
         let codes = params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?;
         Ok(Self {
             dim: config.dim,
-            token: memory.token(),
+            token: lens.token(),
             features,
-            moves: memory.moves().width(),
+            moves: lens.moves().width(),
             source: Source::Encoder,
             params,
             encoder,
@@ -158,34 +178,32 @@ impl NeuralBelief {
         means
     }
 
+    /// The spread of h for sets of tokens, one standard deviation for each number, `[sets * dim]`.
+    pub fn spread(&self, sets: &[Vec<f32>]) -> Vec<f32> {
+        let weights = self.params.weights();
+        let mut spreads = Vec::with_capacity(sets.len() * self.dim);
+        for chunk in sets.chunks(CHUNK) {
+            let (_, log_std) = self.encode(&weights, &Sets::join(chunk, self.token, self.features));
+            spreads.extend(to_vec(log_std.exp()));
+        }
+        spreads
+    }
+
     /// The mean code given a set of tokens, by Bayes' rule with equal prior chances.
     fn posterior(&self, set: &[f32]) -> Vec<f32> {
         let codes = self.codes();
         let count = set.len() / self.token;
         let mut log: Vec<f32> = vec![0.0; codes.len() / self.dim];
         if count > 0 {
-            let dims = self.token - self.features - self.moves;
-            let mut sa = Vec::with_capacity(count * (self.features + self.moves));
-            let mut s = Vec::with_capacity(count * self.features);
-            for token in set.chunks_exact(self.token) {
-                s.extend_from_slice(&token[..self.features]);
-                sa.extend_from_slice(&token[..self.features]);
-                sa.extend(token[self.features..][..self.moves].iter().map(|x| x / LOUD));
-            }
-            let sa = self.constant(sa, [count, self.features + self.moves]);
-            let s = self.constant(s, [count, self.features]);
+            let s = set.chunks_exact(self.token).flat_map(|token| &token[..self.features]).copied();
+            let s = self.constant(s.collect(), [count, self.features]);
             for (log, code) in log.iter_mut().zip(codes.chunks_exact(self.dim)) {
-                let code = self.constant(code.to_vec(), [1, self.dim]);
-                let change = to_vec(self.predict(sa.clone(), Some(code.clone())));
-                let support = self.support(s.clone(), code);
-                for ((token, change), support) in
-                    set.chunks_exact(self.token).zip(change.chunks_exact(dims)).zip(support)
-                {
-                    let seen = token[self.token - dims..].iter().map(|x| x / LOUD);
-                    let miss: f32 = seen.zip(change).map(|(seen, told)| (seen - told).powi(2)).sum();
-                    // A heavy tail: one push that the predictor gets wrong rules nothing out.
-                    *log += (support.max(0.01)).ln() - (1.0 + miss / DOUBT).ln();
-                }
+                let support = self.support(s.clone(), self.constant(code.to_vec(), [1, self.dim]));
+                // A heavy tail: one push that the predictor gets wrong rules nothing out.
+                let each = self.misses(set, code).into_iter().zip(support);
+                *log += each
+                    .map(|(miss, support)| support.max(0.01).ln() - (1.0 + miss / DOUBT).ln())
+                    .sum::<f32>();
             }
         }
         let best = log.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -198,6 +216,30 @@ impl NeuralBelief {
         mean
     }
 
+    /// The squared error of the predictor under `h [dim]` on each token of a set, over all coordinates, in usual changes.
+    pub fn misses(&self, set: &[f32], h: &[f32]) -> Vec<f32> {
+        let (sa, count) = self.queries(set);
+        let dims = self.token - self.features - self.moves;
+        let change = to_vec(self.predict(sa, Some(self.constant(h.to_vec(), [1, self.dim]))));
+        debug_assert_eq!(change.len(), count * dims);
+        let miss = |(token, change): (&[f32], &[f32])| {
+            let seen = token[self.token - dims..].iter().map(|x| x / LOUD);
+            seen.zip(change).map(|(seen, told)| (seen - told).powi(2)).sum()
+        };
+        set.chunks_exact(self.token).zip(change.chunks_exact(dims)).map(miss).collect()
+    }
+
+    /// States and moves of a set of tokens as the predictor takes them, and their number.
+    fn queries(&self, set: &[f32]) -> (Tensor<2>, usize) {
+        let count = set.len() / self.token;
+        let mut sa = Vec::with_capacity(count * (self.features + self.moves));
+        for token in set.chunks_exact(self.token) {
+            sa.extend_from_slice(&token[..self.features]);
+            sa.extend(token[self.features..][..self.moves].iter().map(|x| x / LOUD));
+        }
+        (self.constant(sa, [count, self.features + self.moves]), count)
+    }
+
     /// What actions change, in units of each coordinate's usual change: `sa [rows, features + move]` and, unless nothing is
     /// known, `h [groups, dim]` with as many rows for each group -> `[rows, dims]`.
     pub fn predict(&self, sa: Tensor<2>, h: Option<Tensor<2>>) -> Tensor<2> {
@@ -206,6 +248,24 @@ impl NeuralBelief {
             Some(h) => self.predictor.forward(&weights, sa, h),
             None => self.blind.forward(&weights, sa, self.nothing()),
         }
+    }
+
+    /// The predictor for single rows; [`Self::tell`] gives it a belief.
+    pub(super) fn row_predictor(&self, knows: bool) -> RowPredictor {
+        let weights = self.params.weights();
+        let net = if knows { &self.predictor } else { &self.blind };
+        let [act, trunk] = [&net.act, &net.trunk].map(|net| RowMlp::new(net, &weights));
+        let mut row = RowPredictor { act, trunk, told: Vec::new(), product: Vec::new() };
+        if !knows {
+            row.told = to_vec(net.told.forward(&weights, Input::One(self.nothing()), Act::None));
+        }
+        row
+    }
+
+    /// Gives a predictor for single rows the belief `h [dim]`.
+    pub(super) fn tell(&self, row: &mut RowPredictor, h: &[f32]) {
+        let h = self.constant(h.to_vec(), [1, self.dim]);
+        row.told = to_vec(self.predictor.told.forward(&self.params.weights(), Input::One(h), Act::None));
     }
 
     /// How much likelier states `s [rows, features]` are under `h [1, dim]` than in all data, at most 1: `[rows]`.
@@ -260,7 +320,7 @@ impl BeliefTrainer {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let config = plan.belief.clone();
-        let belief = NeuralBelief::new(&memory, &config, seed, device)?;
+        let belief = NeuralBelief::new(memory.lens(), memory.groups(), &config, seed, device)?;
         let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
         let adam = Adam::new(adam, &belief.params);
         Ok(Self { belief, adam, memory, config, seed })
@@ -288,17 +348,25 @@ impl Learner for BeliefTrainer {
         }
         let s = self.belief.constant(rows.s.clone(), [batch * queries, self.belief.features]);
         let noise: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
-        let dims = self.memory.change().len();
-        let sa = joined(&rows.s, self.memory.features().width(), &rows.a, self.memory.moves().width());
+        let dims = self.memory.lens().change().len();
+        let sa = joined(
+            &rows.s,
+            self.memory.lens().features().width(),
+            &rows.a,
+            self.memory.lens().moves().width(),
+        );
         let count = rows.delta.len() / dims;
-        let sa =
-            self.belief.constant(sa, [count, self.memory.features().width() + self.memory.moves().width()]);
+        let sa = self.belief.constant(
+            sa,
+            [count, self.memory.lens().features().width() + self.memory.lens().moves().width()],
+        );
         let truth = self.belief.constant(rows.delta, [count, dims]);
         let noise = self.belief.constant(noise, [batch, dim]);
 
         let weights = self.belief.params.track();
-        let (mean, log_std) =
-            self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token(), self.belief.features));
+        let (mean, log_std) = self
+            .belief
+            .encode(&weights, &Sets::join(&contexts, self.memory.lens().token(), self.belief.features));
         let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
         let told = self.belief.predictor.forward(&weights, sa.clone(), h.clone());
         let blind = self.belief.blind.forward(&weights, sa.clone(), self.belief.nothing());

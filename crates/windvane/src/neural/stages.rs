@@ -40,7 +40,7 @@ pub fn belief(
     site: &mut Site<'_>,
 ) -> Result<Option<NeuralBelief>, LearnError> {
     let Plan { world, data, neural, .. } = &run.plan;
-    let NeuralPlan { repeat, compass, features, belief: config, .. } = neural;
+    let NeuralPlan { repeat, compass, held_out, features, belief: config, .. } = neural;
     let mut trainer = BeliefTrainer::new(memory.clone(), neural, run.seed, site.device)?;
     // What is done with a belief later does not make it another one.
     let config = BeliefConfig { cached: 1, refresh: 1, ..config.clone() };
@@ -50,7 +50,7 @@ pub fn belief(
         path: &run.belief,
         steps: config.steps,
         looks: 0,
-        settings: (world, data, repeat, compass, features, &config),
+        settings: (world, data, repeat, compass, held_out, features, &config),
     };
     let finished = run.train(&mut trainer, &stage, |_| None, site)?;
     Ok(finished.then(|| trainer.belief().clone().from_source(neural.source)))
@@ -66,8 +66,9 @@ pub fn agent(
     let Plan { world, data, neural: plan, .. } = &run.plan;
     let (listener, situations) = Listener::train(&run.method, memory, belief, plan, run.seed);
     let cone = cone(run)?;
-    let model = FbModel::new(memory.clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?;
-    let mut trainer = FbTrainer::new(model, Arc::new(situations), cone, plan, run.seed);
+    let model =
+        FbModel::new(memory.lens().clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?;
+    let mut trainer = FbTrainer::new(model, memory.clone(), Arc::new(situations), cone, plan, run.seed);
     let name = format!("neural {}", run.method.name);
     let stage = Stage {
         title: run.method.title,
@@ -78,10 +79,10 @@ pub fn agent(
         settings: (world, data, plan),
     };
     let make = |trainer: &FbTrainer| {
-        NeuralAgent::new(trainer.model().clone(), listener.clone(), plan.belief.refresh, run.seed)
+        NeuralAgent::new(trainer.model().clone(), listener.clone(), memory, plan, run.seed)
     };
     let finished = run.train(&mut trainer, &stage, |trainer| Some(Box::new(make(trainer))), site)?;
-    Ok(finished.then(|| make(&trainer)))
+    Ok(finished.then(|| make(&trainer).calibrated(memory, run.seed)))
 }
 
 /// Rotation-FB's cones; nothing for the others.

@@ -69,11 +69,13 @@ fn point() -> NeuralPlan {
 
 fn trainer(plan: &NeuralPlan, memory: &Arc<Memory>, method: &Method) -> (FbTrainer, Listener) {
     let device = Device::flex();
-    let belief = Arc::new(NeuralBelief::new(memory, &plan.belief, 1, &device).unwrap());
+    let belief =
+        Arc::new(NeuralBelief::new(memory.lens(), memory.groups(), &plan.belief, 1, &device).unwrap());
     let (listener, situations) = Listener::train(method, memory, Some(&belief), plan, 1);
-    let model = FbModel::new(memory.clone(), listener.width(), Some(belief), plan, 1, &device).unwrap();
+    let model =
+        FbModel::new(memory.lens().clone(), listener.width(), Some(belief), plan, 1, &device).unwrap();
     let cone = (method.name == "rfb").then(|| crate::latent::VonMisesFisher::new(plan.fb.dim, 50.0).unwrap());
-    (FbTrainer::new(model, Arc::new(situations), cone, plan, 1), listener)
+    (FbTrainer::new(model, memory.clone(), Arc::new(situations), cone, plan, 1), listener)
 }
 
 proptest! {
@@ -82,13 +84,13 @@ proptest! {
     fn a_belief_knows_no_order_and_no_company(seed: u64, length in 1_usize..12, other in 1_usize..12, by_bayes: bool) {
         let plan = point();
         let (_, memory) = memory("pointmass", 2, 2, &plan);
-        let belief = NeuralBelief::new(&memory, &plan.belief, 1, &Device::flex()).unwrap();
+        let belief = NeuralBelief::new(memory.lens(), memory.groups(), &plan.belief, 1, &Device::flex()).unwrap();
         let belief = belief.from_source(if by_bayes { Source::Codes } else { Source::Encoder });
         let mut rng = stream(seed, "test", &[]);
         let set = memory.context(&mut rng, 0, length * plan.repeat);
         let company = memory.context(&mut rng, 1, other * plan.repeat);
-        prop_assert_eq!(set.len(), length * memory.token());
-        let mut tokens: Vec<&[f32]> = set.chunks_exact(memory.token()).collect();
+        prop_assert_eq!(set.len(), length * memory.lens().token());
+        let mut tokens: Vec<&[f32]> = set.chunks_exact(memory.lens().token()).collect();
         tokens.shuffle(&mut rng);
         let shuffled = tokens.concat();
         let alone = belief.infer(&[set]);
@@ -146,7 +148,7 @@ fn every_method_plays_frozen_and_online_with_moves_and_with_vectors() {
         let (world, memory) = memory("pointmass", 2, 2, &plan);
         for method in methods::METHODS {
             let (trainer, listener) = trainer(&plan, &memory, method);
-            let agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+            let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
             for (belief, split) in [(BeliefMode::Frozen, Split::Train), (BeliefMode::Online, Split::Test)] {
                 let context = world.contexts(split)[0];
                 let task = world.tasks(context).unwrap().remove(0);
@@ -169,7 +171,7 @@ fn a_task_is_the_mean_of_rewarded_features_on_the_sphere() {
     let plan = NeuralPlan { compass: 8, ..point() };
     let (_, memory) = memory("pointmass", 2, 2, &plan);
     let (trainer, listener) = trainer(&plan, &memory, methods::find("fb").unwrap());
-    let agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+    let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
     let states = vec![(vec![1.0, 2.0], 2.0), (vec![15.0, 3.0], -1.0)];
     let [b0, b1] = [&states[0].0, &states[1].0].map(|obs| agent.model().backward(obs));
     let mut expected: Vec<f32> = b0.iter().zip(&b1).map(|(a, b)| 2.0 * a - b).collect();
@@ -250,7 +252,7 @@ fn on_one_layout_the_forward_backward_product_follows_the_exact_successor_measur
     for step in 0..plan.fb.steps {
         trainer.train_step(step).unwrap();
     }
-    let agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+    let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
     let context = world.contexts(Split::Train)[0];
     let layout = world.grid().unwrap().layout(context).unwrap();
     let spec = world.spec();
@@ -264,7 +266,7 @@ fn on_one_layout_the_forward_backward_product_follows_the_exact_successor_measur
     let z = agent.task(&Reward::Goal { goal: obs_of(goal), tolerance: 0.5 });
     let obs: Vec<f32> = cells.iter().flat_map(|&cell| obs_of(cell)).collect();
     let places = Places {
-        features: agent.model().features_of(&obs),
+        features: agent.lens().features_of(&obs),
         obs: obs.clone(),
         told: z.clone(),
         beliefs: Vec::new(),
@@ -328,7 +330,7 @@ fn an_unseen_context_is_told_as_zeros() {
     let method = methods::find("oracle-id").unwrap();
     let (listener, situations): (Listener, Situations) = Listener::train(method, &memory, None, &plan, 1);
     let [seen, unseen] = [Split::Train, Split::Test].map(|split| world.contexts(split)[1]);
-    assert_eq!(listener.told(&memory, seen).0, [0.0, 1.0]);
-    assert_eq!(listener.told(&memory, unseen).0, [0.0, 0.0]);
+    assert_eq!(listener.told(seen).0, [0.0, 1.0]);
+    assert_eq!(listener.told(unseen).0, [0.0, 0.0]);
     assert_eq!(situations.conditions, [1.0, 0.0, 0.0, 1.0]);
 }

@@ -1,0 +1,98 @@
+//! Exploring on purpose: the way to where the belief is least sure of what an action does.
+
+use super::agent::FiniteAgent;
+use super::sweeps;
+use rand::RngExt as _;
+use windvane_world::collect::Actor;
+use windvane_world::{ActionBuf, Rng};
+
+/// Discount of what is to be learned farther away.
+const GAMMA: f32 = 0.95;
+/// Bellman sweeps for a way there.
+const SWEEPS: usize = 40;
+/// Below so much doubt (in nats) everywhere there is nothing left to look for.
+const SURE: f32 = 0.02;
+
+/// Someone who plans through the decoded belief to the most doubtful outcomes, and updates the belief by each step.
+#[derive(Debug)]
+pub(super) struct Explorer<'a> {
+    agent: &'a FiniteAgent,
+    evidence: Vec<f32>,
+    /// The state and choice before, as the view lists them, and the steps the choice is still held.
+    before: Option<(usize, usize)>,
+    left: usize,
+    /// Whether the evidence changed since the plan was made, and the worth of each choice.
+    stale: bool,
+    values: Vec<f32>,
+    doubt: f32,
+}
+
+impl<'a> Explorer<'a> {
+    /// An explorer who has seen nothing.
+    pub(super) fn new(agent: &'a FiniteAgent) -> Self {
+        let evidence = vec![0.0; agent.survey().states() * 2];
+        Self { agent, evidence, before: None, left: 0, stale: true, values: Vec::new(), doubt: 0.0 }
+    }
+
+    /// Takes in where the last choice led; false while it is still under way.
+    fn notice(&mut self, obs: &[f32]) -> bool {
+        let survey = self.agent.survey();
+        let (Some((from, action)), Some(here)) = (self.before, survey.view().state_of(obs)) else {
+            return true;
+        };
+        if here == from && self.left > 0 {
+            return false;
+        }
+        let token = survey.view().led(from, action, here).and_then(|led| survey.token_of(led));
+        if let Some(token) = token {
+            let old = self.evidence.clone();
+            survey.add_evidence(token as usize, &mut self.evidence);
+            self.stale |= old != self.evidence;
+        }
+        true
+    }
+
+    /// The worth of each choice everywhere: the doubt about its outcome, and what doubt lies behind.
+    fn plan(&mut self) {
+        let survey = self.agent.survey();
+        let p = self.agent.situations(&self.evidence).dynamics; // [vocabulary]
+        let entropy = |p: &[f32]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f32>();
+        let doubts: Vec<f32> = p.chunks_exact(survey.width()).map(entropy).collect(); // [pairs]
+        let most = |row: &[f32]| row.iter().copied().fold(0.0, f32::max);
+        let reward: Vec<f32> = doubts.chunks_exact(survey.actions()).map(most).collect(); // [states]
+        let mut v = reward.clone();
+        sweeps::optimise(survey, &p, &reward, GAMMA, SWEEPS, &mut v);
+        let mut q = vec![0.0; survey.pairs()];
+        sweeps::expected(survey, &p, &v, &mut q);
+        self.doubt = most(&reward);
+        self.values = q.iter().zip(&doubts).map(|(q, doubt)| doubt + GAMMA * q).collect();
+        self.stale = false;
+    }
+}
+
+impl Actor for Explorer<'_> {
+    fn begin(&mut self, _: &mut Rng) {
+        *self = Self::new(self.agent);
+    }
+
+    fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        let survey = self.agent.survey();
+        if !self.notice(obs) {
+            self.left -= 1;
+            return; // the action in the buffer goes on
+        }
+        if self.stale {
+            self.plan();
+        }
+        let actions = survey.actions();
+        let q = &self.values[survey.nearest(obs) * actions..][..actions];
+        let choice = if self.doubt > SURE {
+            (1..actions).fold(0, |best, a| if q[a] > q[best] { a } else { best })
+        } else {
+            rng.random_range(0..actions)
+        };
+        self.before = survey.view().state_of(obs).map(|state| (state, choice));
+        self.left = survey.view().hold().saturating_sub(1);
+        *action = survey.view().action(choice);
+    }
+}
