@@ -6,14 +6,15 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use windvane::config::layers::Layers;
 use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
 use windvane::run::{Run, Site, write_rows};
 use windvane::train::folder::RunFolder;
-use windvane_world::Split;
 use windvane_world::episodes::Episodes;
+use windvane_world::{ActionSpace, EnvSpec, Split};
 
 /// Trains a method from nothing: collects data, trains the belief and the agent, takes scores.
 #[derive(Args)]
@@ -64,21 +65,24 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut plan =
-            plan(self.env.as_deref().unwrap_or(RECORDED), &self.preset, self.config.as_deref(), &self.set)?;
-        let recorded = match (&self.env, &self.data) {
-            (None, Some(data)) => {
-                plan.env.clone_from(&Episodes::open(data)?.spec().name);
-                true
-            }
-            _ => false,
+        let own = match (&self.env, &self.data) {
+            (None, Some(data)) => Some(Episodes::open(data)?.spec().clone()),
+            _ => None,
         };
+        let mut layers = Plan::preset(self.env.as_deref().unwrap_or(RECORDED), &self.preset)?;
+        if let Some(EnvSpec { action: ActionSpace::Continuous { .. }, .. }) = own {
+            layers = layers.set("neural.fb.forward=paper")?; // vectors need an actor
+        }
+        let mut plan = plan(layers, self.config.as_deref(), &self.set)?;
+        if let Some(own) = &own {
+            plan.env.clone_from(&own.name);
+        }
         let method = *methods::find(&self.method)?;
         let folder = RunFolder::open(&self.out)?;
         let mut run = Run::in_folder(plan, method, self.seed, folder.path());
         run.data = self.data.clone().unwrap_or(run.data);
         run.belief = self.belief.clone().unwrap_or(run.belief);
-        run.recorded = recorded;
+        run.recorded = own.is_some();
         run.record(&folder)?;
         let device = self.device.open()?;
         Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder))
@@ -134,8 +138,7 @@ impl Train {
 }
 
 /// The plan of a preset with a file and single settings laid on top.
-fn plan(env: &str, preset: &str, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
-    let mut layers = Plan::preset(env, preset)?;
+fn plan(mut layers: Layers<Plan>, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
     if let Some(path) = config {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         layers = layers.toml(&path.display().to_string(), &text)?;

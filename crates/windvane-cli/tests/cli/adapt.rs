@@ -33,8 +33,8 @@ fn models() -> &'static Path {
             let folder = tempfile::tempdir().unwrap();
             let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
             for (name, env, more) in [
-                ("grid", "doors", &["neural.fb.forward=predictor"][..]),
-                ("point", "pointmass", &["neural.fb.forward=paper", "eval.lookahead=0"]),
+                ("grid", "doors", &[][..]),
+                ("point", "pointmass", &[][..]),
                 ("listed", "doors", &["core=listed", "belief.steps=3", "agent.steps=3", "agent.beliefs=8"]),
             ] {
                 let (data, run) = (path(&format!("{name}-data")), path(&format!("{name}-run")));
@@ -45,6 +45,7 @@ fn models() -> &'static Path {
                 success(&["export", &run, "--out", &path(name)]);
                 let npz = path(&format!("{name}.npz"));
                 success(&["data", "export", &data, "--format", "npz", "--out", &npz]);
+                assert!(failure(&["eval", &run]).contains("no world to play in"));
                 // An agent needs neither its run nor its data.
                 std::fs::remove_dir_all(&run).unwrap();
                 std::fs::remove_dir_all(&data).unwrap();
@@ -134,6 +135,8 @@ fn every_kind_of_task_is_told_and_every_core_answers() {
                 assert!(told["doubt"]["spread"].as_f64().unwrap() > 0.0);
             }
         }
+        let nothing = json(&["adapt", model(name).to_str().unwrap(), "--goal", "7,4", "--json"]);
+        assert_eq!((&nothing["doubt"]["transitions"], &nothing["warning"]), (&value!(0), &Value::Null));
         let observations = models().join(format!("{name}.npz"));
         let more = ["--goal", "7,4", "--observations", observations.to_str().unwrap()];
         let answer = json(&refs(&adapt(name, &more)));
@@ -286,4 +289,25 @@ fn a_damaged_or_foreign_folder_is_refused_in_a_line() {
     assert!(said.contains("parameter") && said.contains("in the file"), "{said}");
     let out = windvane(&["export", good.to_str().unwrap(), "--out", bad.to_str().unwrap()]);
     assert!(!out.status.success() && !text(&out.stderr).contains("panicked"));
+}
+
+#[test]
+fn gymnasium_carts_are_balanced_and_numpy_computes_the_same_values() {
+    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has = Command::new(&python).args(["-c", "import gymnasium, numpy"]).output();
+    if !has.is_ok_and(|has| has.status.success()) {
+        eprintln!(
+            "SKIPPED gymnasium_carts_are_balanced: {python} lacks gymnasium or numpy (set WINDVANE_PYTHON)"
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/own_data.py");
+    let output = Command::new(python)
+        .args([script, PROGRAM])
+        .arg(folder.path())
+        .args(["neural.belief.steps=600", "neural.fb.steps=1200"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }

@@ -29,12 +29,17 @@ pub struct Formula {
 enum Op {
     Number(f32),
     Dim(usize),
-    One(fn(f32) -> f32),
-    Two(fn(f32, f32) -> f32),
+    One(Unary),
+    Two(Binary),
 }
 
+type Unary = fn(f32) -> f32;
+type Binary = fn(f32, f32) -> f32;
+/// An operator: its sign, how tightly it binds, what it does.
+type Operator = (&'static str, u8, Binary);
+
 /// Functions by name, with their number of arguments; `clip` is made of two others.
-const ONE: &[(&str, fn(f32) -> f32)] = &[
+const ONE: &[(&str, Unary)] = &[
     ("abs", f32::abs),
     ("sqrt", f32::sqrt),
     ("exp", f32::exp),
@@ -44,9 +49,9 @@ const ONE: &[(&str, fn(f32) -> f32)] = &[
     ("tanh", f32::tanh),
     ("sign", |x| if x == 0.0 { 0.0 } else { x.signum() }),
 ];
-const TWO: &[(&str, fn(f32, f32) -> f32)] = &[("min", f32::min), ("max", f32::max)];
+const TWO: &[(&str, Binary)] = &[("min", f32::min), ("max", f32::max)];
 /// Binary operators with what binds tighter having the larger number; longer spellings first.
-const BINARY: &[(&str, u8, fn(f32, f32) -> f32)] = &[
+const BINARY: &[Operator] = &[
     ("or", 1, |a, b| truth(a != 0.0 || b != 0.0)),
     ("and", 2, |a, b| truth(a != 0.0 && b != 0.0)),
     ("<=", 4, |a, b| truth(a <= b)),
@@ -270,7 +275,7 @@ impl<'a> Parser<'a> {
         if let Some(op) = one {
             self.program.push(op);
         }
-        let more: &[fn(f32, f32) -> f32] = match two {
+        let more: &[Binary] = match two {
             Some(Op::Two(f)) => &[f],
             _ if name == "clip" => &[f32::max, f32::min],
             _ => &[],
@@ -320,7 +325,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The operator that begins here.
-    fn operator(&mut self) -> Option<(&'static str, u8, fn(f32, f32) -> f32)> {
+    fn operator(&mut self) -> Option<Operator> {
         self.skip_space();
         let (rest, name) = (self.rest(), self.name());
         let fits = |sign: &str| {

@@ -10,6 +10,8 @@ const FALSE_ALARMS: f64 = 0.01;
 pub struct Doubt {
     /// Transitions (over held actions) that the belief was formed from.
     pub transitions: usize,
+    /// Fewest transitions that a belief was formed from in training.
+    pub least: usize,
     /// h.
     pub belief: Vec<f32>,
     /// The spread of h, as a share of how much h differs between contexts; nothing without a belief or a context.
@@ -24,7 +26,7 @@ pub struct Doubt {
 impl Doubt {
     /// Places a surprise among the `usual` ones, least first.
     pub(crate) fn new(
-        transitions: usize,
+        [transitions, least]: [usize; 2],
         belief: Vec<f32>,
         spread: Option<f64>,
         surprise: Option<f32>,
@@ -36,11 +38,17 @@ impl Doubt {
             (more + 1) as f64 / (usual.len() + 1) as f64
         };
         let usual = surprise.filter(|_| !usual.is_empty()).map(share);
-        Self { transitions, belief, spread, surprise, usual }
+        Self { transitions, least, belief, spread, surprise, usual }
     }
 
-    /// A warning, if the context looks like none that was learned from.
+    /// A warning, if the context is shorter than any in training, or looks like none that was learned from.
     pub fn warning(&self) -> Option<String> {
+        let Self { transitions, least, .. } = self;
+        if (1..*least).contains(transitions) {
+            return Some(format!(
+                "the context has {transitions} transitions; the belief was trained on {least} or more"
+            ));
+        }
         let (surprise, usual) = (self.surprise?, self.usual?);
         (usual <= FALSE_ALARMS).then(|| {
             format!(
@@ -59,13 +67,13 @@ mod tests {
     #[test]
     fn only_what_surprises_more_than_nearly_all_known_contexts_is_warned_of() {
         let known: Vec<f32> = (0..200).map(|i| i as f32 / 100.0).collect();
-        let warned = |surprise| Doubt::new(9, Vec::new(), None, surprise, &known).warning().is_some();
+        let warned = |surprise| Doubt::new([9, 5], Vec::new(), None, surprise, &known).warning().is_some();
         assert_eq!(
             [None, Some(1.0), Some(1.9), Some(1.99), Some(7.0)].map(warned),
             [false, false, false, true, true]
         );
         assert_eq!(
-            Doubt::new(9, Vec::new(), None, Some(9.0), &[]).warning(),
+            Doubt::new([9, 5], Vec::new(), None, Some(9.0), &[]).warning(),
             None,
             "nothing to compare with"
         );

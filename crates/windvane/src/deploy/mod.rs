@@ -79,6 +79,8 @@ pub(crate) trait Steer: std::fmt::Debug + Send {
     fn restart(&mut self);
     /// The worth of each move; empty where actions are vectors.
     fn values(&mut self, obs: &[f32]) -> Vec<f32>;
+    /// What it thinks of all it was told and has met.
+    fn doubt(&self) -> Doubt;
 }
 
 impl Agent {
@@ -162,6 +164,11 @@ impl Pilot {
     /// The task vector and how it came about.
     pub fn code(&self) -> &TaskCode {
         &self.task
+    }
+
+    /// How sure the belief is by now, and how usual what it was formed from.
+    pub fn doubt(&self) -> Doubt {
+        self.steer.doubt()
     }
 
     /// The next action.

@@ -25,6 +25,8 @@ pub struct FiniteAgent {
     /// B of every state, `[states * d]`, and the rewards its combinations stand for.
     b: Vec<f32>,
     stakes: Arc<Stakes>,
+    /// How surprising contexts of the data are, least first; empty if it was not measured.
+    pub(super) usual: Vec<f32>,
 }
 
 impl FiniteAgent {
@@ -32,7 +34,7 @@ impl FiniteAgent {
     pub fn new(survey: Arc<Survey>, belief: Option<Arc<FiniteBelief>>, model: FbModel) -> Self {
         let b = model.backward();
         let stakes = Arc::new(Stakes::new(&b, survey.rho(), model.config().nets.dim));
-        Self { average: survey.average(), belief, model, b, stakes, survey }
+        Self { average: survey.average(), belief, model, b, stakes, survey, usual: Vec::new() }
     }
 
     /// What the data says of the world.

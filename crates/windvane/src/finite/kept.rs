@@ -3,6 +3,7 @@
 use super::agent::FiniteAgent;
 use super::belief::{BeliefConfig, FiniteBelief};
 use super::fb::{FbConfig, FbModel};
+use super::surprise;
 use super::survey::{Survey, SurveyCard};
 use crate::error::LearnError;
 use crate::nn::{NnError, TensorFile};
@@ -30,6 +31,11 @@ impl FiniteAgent {
         };
         put("survey/rho", rho, self.survey().states());
         put("survey/counts", counts, self.survey().vocabulary());
+        let usual = surprise::usual(self);
+        if !usual.is_empty() {
+            let count = usual.len();
+            put("surprise/usual", usual, count);
+        }
         self.model().params().save(file, "fb/");
         if let Some(belief) = self.belief() {
             belief.params().save(file, "belief/");
@@ -46,7 +52,7 @@ impl FiniteAgent {
     ) -> Result<Self, LearnError> {
         let wrong =
             |name: &str, problem: &str| NnError::Parameter { name: name.into(), problem: problem.into() };
-        let known = ["fb/", "belief/", "survey/"];
+        let known = ["fb/", "belief/", "survey/", "surprise/"];
         if let Some(name) = file.names().find(|name| !known.iter().any(|prefix| name.starts_with(prefix))) {
             return Err(wrong(name, "is in the file but not part of an agent").into());
         }
@@ -62,6 +68,8 @@ impl FiniteAgent {
             }
             None => None,
         };
-        Ok(Self::new(Arc::new(survey), belief, model))
+        let mut agent = Self::new(Arc::new(survey), belief, model);
+        agent.usual = file.values("surprise/usual").map(<[f32]>::to_vec).unwrap_or_default();
+        Ok(agent)
     }
 }

@@ -40,13 +40,12 @@ impl FiniteBriefing {
                 / rms(&mut beliefs.mean.iter().copied(), count)
         });
         let h = beliefs.map(|beliefs| beliefs.mean).unwrap_or_default();
-        Doubt::new(self.moves, h, spread, self.surprise.map(|s| s as f32), &[])
+        Doubt::new([self.moves, 0], h, spread, self.surprise.map(|s| s as f32), &self.agent.usual)
     }
 
     /// Takes the wheel with the task vector `z`.
     pub fn steer(self, z: Vec<f32>, lookahead: usize) -> FinitePilot {
-        let Self { agent, evidence, .. } = self;
-        let mut pilot = FinitePilot { agent, evidence, z, lookahead, values: Vec::new(), held: None };
+        let mut pilot = FinitePilot { briefing: self, z, lookahead, values: Vec::new(), held: None };
         pilot.refresh();
         pilot
     }
@@ -55,8 +54,8 @@ impl FiniteBriefing {
 /// Belief and task made ready to act on single observations.
 #[derive(Debug)]
 pub struct FinitePilot {
-    agent: Arc<FiniteAgent>,
-    evidence: Vec<f32>,
+    /// What was seen, before and since.
+    briefing: FiniteBriefing,
     z: Vec<f32>,
     lookahead: usize,
     /// The worth of every action everywhere.
@@ -75,7 +74,7 @@ struct Held {
 
 impl Steer for FinitePilot {
     fn act(&mut self, obs: &[f32]) -> ActionBuf {
-        let view = self.agent.survey().view();
+        let view = self.briefing.agent.survey().view();
         let here = view.state_of(obs);
         if let Some(held) = self.held.as_mut().filter(|held| held.left > 0 && held.begun.map(|b| b.0) == here)
         {
@@ -83,7 +82,7 @@ impl Steer for FinitePilot {
             return held.action.clone();
         }
         let q = self.values(obs);
-        let view = self.agent.survey().view();
+        let view = self.briefing.agent.survey().view();
         let best = (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
         let action = view.action(best);
         let begun = here.map(|state| (state, best));
@@ -92,7 +91,7 @@ impl Steer for FinitePilot {
     }
 
     fn observe(&mut self, _: &[f32], action: &ActionBuf, next: &[f32]) {
-        let survey = self.agent.survey();
+        let survey = self.briefing.agent.survey();
         let held = self.held.as_ref().filter(|held| held.action == *action);
         let (Some(Held { begun: Some((from, choice)), left, .. }), Some(here)) =
             (held, survey.view().state_of(next))
@@ -105,17 +104,19 @@ impl Steer for FinitePilot {
         let token = survey.view().led(*from, *choice, here).and_then(|led| survey.token_of(led));
         self.held = None;
         if let Some(token) = token {
-            let before = self.evidence.clone();
-            self.agent.survey().add_evidence(token as usize, &mut self.evidence);
-            if before != self.evidence {
+            let FiniteBriefing { agent, evidence, moves, .. } = &mut self.briefing;
+            let before = evidence.clone();
+            agent.survey().add_evidence(token as usize, evidence);
+            *moves += 1;
+            if before != *evidence {
                 self.refresh();
             }
         }
     }
 
     fn refresh(&mut self) {
-        let situation = self.agent.situations(&self.evidence);
-        self.values = self.agent.action_values(&situation, &self.z, self.lookahead);
+        let FiniteBriefing { agent, evidence, .. } = &self.briefing;
+        self.values = agent.action_values(&agent.situations(evidence), &self.z, self.lookahead);
     }
 
     fn restart(&mut self) {
@@ -123,8 +124,12 @@ impl Steer for FinitePilot {
     }
 
     fn values(&mut self, obs: &[f32]) -> Vec<f32> {
-        let survey = self.agent.survey();
+        let survey = self.briefing.agent.survey();
         let actions = survey.actions();
         self.values[survey.nearest(obs) * actions..][..actions].to_vec()
+    }
+
+    fn doubt(&self) -> Doubt {
+        self.briefing.doubt()
     }
 }

@@ -180,7 +180,7 @@ impl Survey {
             && successors.len() == pairs * width
             && successors.iter().all(|&s| (s as usize) < listed.len())
             && rho.len() == listed.len()
-            && counts.len() % successors.len() == 0;
+            && counts.len().is_multiple_of(successors.len());
         if !fits {
             return Err(wrong("its parts do not fit each other and the environment"));
         }

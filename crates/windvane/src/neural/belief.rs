@@ -5,26 +5,18 @@
 //! perceptron sees the bag of what was met where: recall of single places, which attention learns slowly. g is trained on
 //! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
 
-use super::config::{BeliefConfig, NeuralPlan, Source};
+use super::config::{BeliefConfig, Source};
 use super::lens::{LOUD, Lens};
-use super::memory::{Memory, Rows, Sets};
+use super::memory::Sets;
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig,
-    SetTransformer, TensorFile, Weights, to_vec,
+    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig, SetTransformer, Weights,
+    to_vec,
 };
-use crate::train::{Learner, Metrics, scalar, warm_cosine};
-use burn::tensor::activation::softplus;
-use burn::tensor::{Device, Int, Tensor, TensorData};
-use rand::RngExt as _;
-use rand_distr::{Distribution as _, StandardNormal};
-use std::sync::Arc;
-use windvane_world::rng::stream;
+use burn::tensor::{Device, Tensor, TensorData};
 
 /// The log-spread that h begins with: a wide one drowns what an untrained encoder has to say.
 const SHARP: f64 = -3.0;
-/// Weight of telling states of one group from those of another beside predicting changes.
-const THERE: f64 = 0.1;
 /// The squared error of a prediction that halves a code's chance.
 const DOUBT: f32 = 0.1;
 /// Sets that go through the transformer at once; bounds memory, not results.
@@ -33,9 +25,9 @@ const CHUNK: usize = 64;
 /// A belief encoder with its predictor and their weights.
 #[derive(Clone, Debug)]
 pub struct NeuralBelief {
-    dim: usize,
-    token: usize,
-    features: usize,
+    pub(super) dim: usize,
+    pub(super) token: usize,
+    pub(super) features: usize,
     moves: usize,
     source: Source,
     pub(super) params: Params,
@@ -43,18 +35,18 @@ pub struct NeuralBelief {
     /// Mean and log-spread of h: from what the transformer makes of the set, and from the bag of what was met where.
     read: Linear,
     recall: Mlp,
-    predictor: Predictor,
+    pub(super) predictor: Predictor,
     /// The predictor that is told nothing: what there is to beat, and what FB acts on.
-    blind: Predictor,
+    pub(super) blind: Predictor,
     /// A code for each group, `[groups, dim]`.
-    codes: ParamId,
+    pub(super) codes: ParamId,
     /// How much likelier a state is under h than in all data, as a logarithm: whether one can be there at all.
-    there: Predictor,
+    pub(super) there: Predictor,
 }
 
 /// g(s, a, h): what is done here, times what h says about it.
 #[derive(Clone, Debug)]
-struct Predictor {
+pub(super) struct Predictor {
     act: Mlp,
     told: Linear,
     trunk: Mlp,
@@ -78,7 +70,7 @@ impl Predictor {
     }
 
     /// `sa [rows, input]`, `h [groups, dim]`, as many rows for each group -> `[rows, dims]`.
-    fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
+    pub(super) fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
         let act = self.act.forward(weights, Input::One(sa)); // [rows, width]
         let told = self.told.forward(weights, Input::One(h), Act::None); // [groups, width]
         let ([rows, width], [groups, _]) = (act.dims(), told.dims());
@@ -280,12 +272,12 @@ impl NeuralBelief {
     }
 
     /// A belief that says nothing.
-    fn nothing(&self) -> Tensor<2> {
+    pub(super) fn nothing(&self) -> Tensor<2> {
         Tensor::zeros([1, self.dim], self.params.device())
     }
 
     /// Mean and log-spread of h, `[sets, dim]` each.
-    fn encode(&self, weights: &Weights, sets: &Sets) -> (Tensor<2>, Tensor<2>) {
+    pub(super) fn encode(&self, weights: &Weights, sets: &Sets) -> (Tensor<2>, Tensor<2>) {
         let count = sets.lengths.len();
         let tokens = self.constant(sets.tokens.clone(), [sets.tokens.len() / self.token, self.token]);
         let pooled = self.encoder.forward(weights, tokens, count, Some(&sets.lengths)); // [sets, width]
@@ -296,132 +288,8 @@ impl NeuralBelief {
         (mean, read.slice([0..count, self.dim..2 * self.dim]) + SHARP)
     }
 
-    fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+    pub(super) fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
         Tensor::from_data(TensorData::new(values, shape), self.params.device())
-    }
-}
-
-/// Trains a [`NeuralBelief`].
-#[derive(Debug)]
-pub struct BeliefTrainer {
-    belief: NeuralBelief,
-    adam: Adam,
-    memory: Arc<Memory>,
-    config: BeliefConfig,
-    seed: u64,
-}
-
-impl BeliefTrainer {
-    /// A trainer from the first step.
-    pub fn new(
-        memory: Arc<Memory>,
-        plan: &NeuralPlan,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        let config = plan.belief.clone();
-        let belief = NeuralBelief::new(memory.lens(), memory.groups(), &config, seed, device)?;
-        let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
-        let adam = Adam::new(adam, &belief.params);
-        Ok(Self { belief, adam, memory, config, seed })
-    }
-
-    /// The belief as it stands.
-    pub fn belief(&self) -> &NeuralBelief {
-        &self.belief
-    }
-}
-
-impl Learner for BeliefTrainer {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
-        let BeliefConfig { dim, batch, queries, shortest, longest, .. } = self.config;
-        let mut rng = stream(self.seed, "belief-batch", &[step]);
-        let mut contexts = Vec::with_capacity(batch);
-        let mut rows = Rows::default();
-        let mut groups = Vec::with_capacity(batch);
-        for _ in 0..batch {
-            let group = self.memory.group(&mut rng);
-            groups.push(group as i64);
-            let steps = rng.random_range(shortest..=longest);
-            contexts.push(self.memory.context(&mut rng, group, steps));
-            (0..queries).for_each(|_| self.memory.draw(&mut rng, group, &mut rows));
-        }
-        let s = self.belief.constant(rows.s.clone(), [batch * queries, self.belief.features]);
-        let noise: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
-        let dims = self.memory.lens().change().len();
-        let sa = joined(
-            &rows.s,
-            self.memory.lens().features().width(),
-            &rows.a,
-            self.memory.lens().moves().width(),
-        );
-        let count = rows.delta.len() / dims;
-        let sa = self.belief.constant(
-            sa,
-            [count, self.memory.lens().features().width() + self.memory.lens().moves().width()],
-        );
-        let truth = self.belief.constant(rows.delta, [count, dims]);
-        let noise = self.belief.constant(noise, [batch, dim]);
-
-        let weights = self.belief.params.track();
-        let (mean, log_std) = self
-            .belief
-            .encode(&weights, &Sets::join(&contexts, self.memory.lens().token(), self.belief.features));
-        let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
-        let told = self.belief.predictor.forward(&weights, sa.clone(), h.clone());
-        let blind = self.belief.blind.forward(&weights, sa.clone(), self.belief.nothing());
-        let groups =
-            Tensor::<1, Int>::from_data(TensorData::new(groups, [batch]), self.belief.params.device());
-        let code = weights[self.belief.codes].clone().select(0, groups); // [batch, dim]
-        let known = self.belief.predictor.forward(&weights, sa.clone(), code.clone());
-        let known_miss = (known - truth.clone()).powf_scalar(2.0).mean();
-        let apart = (mean.clone() - code.clone().detach()).powf_scalar(2.0).mean();
-        // States of a group against those of another one in the batch.
-        let turned = |h: Tensor<2>| {
-            let [first, rest] = [0..1, 1..batch].map(|part| h.clone().slice([part, 0..dim]));
-            Tensor::cat(vec![rest, first], 0)
-        };
-        let beliefs = [h.clone(), code.clone()].map(|h| {
-            let own = self.belief.there.forward(&weights, s.clone(), h.clone());
-            let other = self.belief.there.forward(&weights, s.clone(), turned(h));
-            (softplus(own.neg(), 1.0) + softplus(other, 1.0)).mean()
-        });
-        let [there, known_there] = beliefs;
-        let miss = (told - truth.clone()).powf_scalar(2.0).mean();
-        let blind_miss = (blind - truth).powf_scalar(2.0).mean();
-        let variance = (log_std.clone() * 2.0).exp();
-        let kl = (mean.powf_scalar(2.0) + variance - log_std * 2.0 - 1.0).sum() / (2.0 * batch as f64);
-        let mut loss =
-            miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl + there.clone() * THERE;
-        if self.config.codes > 0.0 {
-            loss = loss + known_miss.clone() + known_there * THERE + apart.clone() * self.config.codes;
-        }
-        let measured = [
-            ("loss", &loss),
-            ("miss", &miss),
-            ("known miss", &known_miss),
-            ("blind miss", &blind_miss),
-            ("apart", &apart),
-            ("there", &there),
-            ("kl", &kl),
-        ];
-        let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
-        let gradients = loss.backward();
-        drop((loss, miss, known_miss, blind_miss, apart, there, kl));
-        let scale = warm_cosine(step, self.config.steps);
-        let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
-        metrics.push(("gradient", f64::from(norm)));
-        Ok(metrics)
-    }
-
-    fn save(&self, file: &mut TensorFile) {
-        self.belief.params.save(file, "belief/");
-        self.adam.save(file, "adam/");
-    }
-
-    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
-        self.belief.params.load(file, "belief/")?;
-        Ok(self.adam.load(file, "adam/")?)
     }
 }
 

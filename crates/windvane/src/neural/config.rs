@@ -13,6 +13,7 @@ pub struct NeuralPlan {
     /// them continuous and trains an actor, as in the paper.
     pub compass: usize,
     /// Share of the groups that is kept back from learning, to know how well unseen dynamics are told; paper: 0.
+    #[serde(default)]
     pub held_out: f64,
     /// What networks see of an observation.
     pub features: FeatureConfig,

@@ -45,19 +45,18 @@ impl Features {
             .observation
             .iter()
             .enumerate()
-            .map(|(i, dim)| match dim.values().filter(|&values| values <= MOST_VALUES) {
-                Some(values) => Coordinate::Whole { low: dim.low, values },
-                None => {
-                    let (mean, deviation) = moments(sample.iter().skip(i).step_by(spec.obs_dim()).copied());
-                    let half = (dim.high - dim.low) / 2.0;
-                    let loose = deviation > 0.0 && half > LOOSE * deviation;
-                    if half.is_finite() && half < WIDEST && !loose {
-                        let scale = 1.0 / half.max(f32::MIN_POSITIVE);
-                        Coordinate::Smooth { middle: f32::midpoint(dim.low, dim.high), scale }
-                    } else {
-                        Coordinate::Smooth { middle: mean, scale: 1.0 / (2.0 * deviation).max(1e-6) }
-                    }
+            .map(|(i, dim)| {
+                if let Some(values) = dim.values().filter(|&values| values <= MOST_VALUES) {
+                    return Coordinate::Whole { low: dim.low, values };
                 }
+                let (mean, deviation) = moments(sample.iter().skip(i).step_by(spec.obs_dim()).copied());
+                let half = (dim.high - dim.low) / 2.0;
+                let loose = deviation > 0.0 && half > LOOSE * deviation;
+                if half.is_finite() && half < WIDEST && !loose {
+                    let scale = 1.0 / half.max(f32::MIN_POSITIVE);
+                    return Coordinate::Smooth { middle: f32::midpoint(dim.low, dim.high), scale };
+                }
+                Coordinate::Smooth { middle: mean, scale: 1.0 / (2.0 * deviation).max(1e-6) }
             })
             .collect();
         let smooth = dims.iter().filter(|dim| matches!(dim, Coordinate::Smooth { .. })).count();
@@ -82,7 +81,7 @@ impl Features {
             && self.dims.iter().all(whole)
             && self.smooth == smooth
             && self.plain == self.dims.iter().map(|dim| dim.width()).sum::<usize>()
-            && self.waves.len() % (smooth + 1) == 0
+            && self.waves.len().is_multiple_of(smooth + 1)
     }
 
     /// Numbers in an input.

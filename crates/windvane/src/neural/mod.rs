@@ -3,6 +3,7 @@
 mod actor;
 pub mod agent;
 pub mod belief;
+pub mod belief_trainer;
 pub mod config;
 mod exam;
 pub mod fb;

@@ -31,11 +31,7 @@ impl NeuralBriefing {
 
     /// How sure the belief is, and how usual the context.
     pub fn doubt(&self) -> Doubt {
-        let sets = [self.seen.tokens().to_vec()];
-        let believes = self.agent.listener.belief().is_some();
-        let spread = (believes && !self.seen.is_empty()).then(|| self.agent.sureness(&sets));
-        let surprise = surprise::of(&self.agent, self.seen.tokens());
-        Doubt::new(self.seen.len(), self.belief.clone(), spread, surprise, &self.agent.usual)
+        doubt(&self.agent, &self.seen, &self.belief)
     }
 
     /// Takes the wheel with the task vector `z`.
@@ -59,6 +55,14 @@ impl NeuralBriefing {
         pilot.settle();
         pilot
     }
+}
+
+fn doubt(agent: &NeuralAgent, seen: &TokenSet, belief: &[f32]) -> Doubt {
+    let believes = agent.listener.belief().is_some();
+    let spread = (believes && !seen.is_empty()).then(|| agent.sureness(&[seen.tokens().to_vec()]));
+    let least = agent.plan.belief.shortest / agent.plan.repeat;
+    let surprise = surprise::of(agent, seen.tokens());
+    Doubt::new([seen.len(), least], belief.to_vec(), spread, surprise, &agent.usual)
 }
 
 /// Belief and task made ready to act on single observations.
@@ -202,5 +206,9 @@ impl Steer for NeuralPilot {
 
     fn values(&mut self, obs: &[f32]) -> Vec<f32> {
         self.worth(obs)
+    }
+
+    fn doubt(&self) -> Doubt {
+        doubt(&self.agent, &self.seen, &self.belief)
     }
 }

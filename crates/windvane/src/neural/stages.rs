@@ -1,7 +1,8 @@
 //! The stages of a run by networks: belief, agent.
 
 use super::agent::NeuralAgent;
-use super::belief::{BeliefTrainer, NeuralBelief};
+use super::belief::NeuralBelief;
+use super::belief_trainer::BeliefTrainer;
 use super::config::{BeliefConfig, NeuralPlan};
 use super::fb::FbModel;
 use super::memory::Memory;

@@ -1,13 +1,17 @@
 //! The neural learner against what is known exactly.
 
 use super::agent::NeuralAgent;
-use super::belief::{BeliefTrainer, NeuralBelief};
+use super::belief::NeuralBelief;
+use super::belief_trainer::BeliefTrainer;
 use super::config::{Form, NeuralPlan, Source};
 use super::fb::{FbModel, Places};
+use super::kept::NeuralCard;
 use super::memory::Memory;
+use super::pilot::NeuralBriefing;
 use super::situations::{Listener, Situations};
 use super::trainer::FbTrainer;
 use crate::agent::{Acting, Agent as _};
+use crate::deploy::Steer as _;
 use crate::eval::BeliefMode;
 use crate::methods::{self, Method};
 use crate::nn::TensorFile;
@@ -22,7 +26,7 @@ use windvane_world::protocol::{Game, play};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Cmdp, Reward, Split, Start, Task};
+use windvane_world::{ActionBuf, Cmdp, Reward, Split, Start, Task};
 
 /// A small data set of `env` and how a small learner looks at it.
 fn memory(env: &str, contexts: usize, episodes: usize, plan: &NeuralPlan) -> (Box<dyn Cmdp>, Arc<Memory>) {
@@ -333,4 +337,72 @@ fn an_unseen_context_is_told_as_zeros() {
     assert_eq!(listener.told(seen).0, [0.0, 1.0]);
     assert_eq!(listener.told(unseen).0, [0.0, 0.0]);
     assert_eq!(situations.conditions, [1.0, 0.0, 0.0, 1.0]);
+}
+
+/// Row by row, an agent that was kept and read back does what the batch does.
+#[test]
+fn an_agent_that_was_kept_acts_as_it_did() {
+    for (compass, form) in [(0, Form::Paper), (8, Form::Paper), (8, Form::Predictor)] {
+        let mut plan = NeuralPlan { compass, ..point() };
+        plan.fb.forward = form;
+        let (_, memory) = memory("pointmass", 2, 2, &plan);
+        for name in ["fb", "rfb"] {
+            let (trainer, listener) = trainer(&plan, &memory, methods::find(name).unwrap());
+            let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
+            let mut file = TensorFile::default();
+            let card = agent.calibrated(&memory, 1).kept(&mut file);
+            let file = TensorFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+            let card: NeuralCard = serde_json::from_str(&serde_json::to_string(&card).unwrap()).unwrap();
+            card.check(memory.lens().spec()).unwrap();
+            let agent = Arc::new(NeuralAgent::of_kept(card, &file, &Device::flex()).unwrap());
+            let z = agent.task(&Reward::Goal { goal: vec![6.0, 6.0], tolerance: 1.0 });
+            let mut rng = stream(1, "test", &[]);
+            let h = agent.listener.beliefs(&[Vec::new()]);
+            let mut told = agent.listener.conditions(&h);
+            told.extend_from_slice(&z);
+            let mut pilot = NeuralBriefing::new(agent.clone(), &[]).steer(z.clone(), 0);
+            for _ in 0..20 {
+                let obs = memory.state(&mut rng, 0).unwrap().to_vec();
+                let places = Places {
+                    features: agent.lens().features_of(&obs),
+                    obs: obs.clone(),
+                    told: told.clone(),
+                    beliefs: h.clone(),
+                    groups: 1,
+                };
+                let (choice, vector) = trainer.model().greedy(&places, &z);
+                let expected = agent.lens().moves().action(choice[0], &vector);
+                pilot.restart();
+                match (pilot.act(&obs), expected) {
+                    (ActionBuf::Continuous(a), ActionBuf::Continuous(b)) => {
+                        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{a:?} {b:?}");
+                    }
+                    (a, b) => assert_eq!(a, b),
+                }
+            }
+        }
+    }
+}
+
+/// Beliefs from a refreshed pilot stay finite, bounded and follow what is met.
+#[test]
+fn an_online_belief_follows_what_is_met_and_forgets_nothing_it_was_given() {
+    let plan = NeuralPlan { compass: 8, ..point() };
+    let (_, memory) = memory("pointmass", 2, 2, &plan);
+    let (trainer, listener) = trainer(&plan, &memory, methods::find("bfb").unwrap());
+    let agent = Arc::new(NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1));
+    let z = agent.task(&Reward::Goal { goal: vec![6.0, 6.0], tolerance: 1.0 });
+    let nothing = NeuralBriefing::new(agent.clone(), &[]);
+    let before = nothing.doubt();
+    let mut pilot = nothing.steer(z, 0);
+    let mut obs = vec![4.0, 4.0];
+    for step in 0..400 {
+        let action = pilot.act(&obs);
+        let next = vec![obs[0] + 0.1, 4.0 + (step % 3) as f32];
+        pilot.observe(&obs, &action, &next);
+        obs = next;
+    }
+    let after = pilot.doubt();
+    assert_eq!((before.transitions, after.transitions), (0, plan.belief.longest / plan.repeat));
+    assert!(after.belief != before.belief && after.belief.iter().all(|x| x.is_finite()));
 }

@@ -58,6 +58,9 @@ fn answer(
         *last = None;
         return Ok(json!({ "inference": pilot.code().inference, "fit": pilot.code().fit }));
     }
+    if asked["doubt"] == true {
+        return Ok(json!({ "doubt": pilot.doubt(), "warning": pilot.doubt().warning() }));
+    }
     if asked["reset"] == true {
         pilot.restart();
         *last = None;
