@@ -8,7 +8,7 @@ use windvane_world::prompt::Checked;
 use windvane_world::{EnvSpec, Prompt};
 
 /// Ridge of the least squares, as a share of the mean square of B's components.
-const RIDGE: f64 = 1e-3;
+const RIDGE: f64 = 1e-5;
 
 /// States that were visited in the data, with B of each.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,8 +178,10 @@ mod tests {
         let found = task(&Prompt::formula("(x == 3) * (y == 1)"), Inference::Projection).unwrap();
         let mut expected = backward(&[3.0, 1.0]);
         latent::project(&mut expected);
-        assert!(found.z.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-4), "{found:?} {expected:?}");
-        assert_eq!(task(&Prompt::goal(&[3.0, 1.0]), Inference::Projection).unwrap().z, expected);
+        let goal = task(&Prompt::goal(&[3.0, 1.0]), Inference::Projection).unwrap();
+        for z in [&found.z, &goal.z] {
+            assert!(z.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-4), "{z:?} {expected:?}");
+        }
     }
 
     #[test]

@@ -18,10 +18,10 @@ pub(super) fn text(run: &Run, folder: &Folder, file: &TensorFile) -> String {
     let title = method.map_or(folder.method.as_str(), |m| m.title);
     line(format!("# {title} on {}\n", env.name));
     line(format!(
-        "A behavioural foundation model that was trained without rewards by {}. It {}: give it a few transitions of \
-         the dynamics it is in and a task, and it acts.\n",
+        "A behavioural foundation model, trained without rewards by {}: give it a few transitions of the dynamics it is \
+         in and a task, and it acts. {title}: {}.\n",
         folder.generator,
-        method.map_or("acts zero-shot", |m| m.about)
+        method.map_or("a method of its own", |m| m.about)
     ));
     line("## Observations\n\n| name | smallest seen | largest seen |\n|---|---|---|".into());
     env.observation.iter().for_each(|dim| line(format!("| `{}` | {} | {} |", dim.name, dim.low, dim.high)));

@@ -61,7 +61,7 @@ enum Briefing {
 /// An agent that knows its context and its task.
 #[derive(Debug)]
 pub struct Pilot {
-    spec: EnvSpec,
+    agent: Agent,
     task: TaskCode,
     steer: Box<dyn Steer>,
     learns: bool,
@@ -79,6 +79,8 @@ pub(crate) trait Steer: std::fmt::Debug + Send {
     fn restart(&mut self);
     /// The worth of each move; empty where actions are vectors.
     fn values(&mut self, obs: &[f32]) -> Vec<f32>;
+    /// Takes another task vector.
+    fn aim(&mut self, z: Vec<f32>);
     /// What it thinks of all it was told and has met.
     fn doubt(&self) -> Doubt;
 }
@@ -150,7 +152,7 @@ impl Adapted {
             Briefing::Neural(briefing) => Box::new(briefing.clone().steer(task.z.clone(), lookahead)),
             Briefing::Listed(briefing) => Box::new(briefing.clone().steer(task.z.clone(), lookahead)),
         };
-        Ok(Pilot { spec: self.agent.spec().clone(), task, steer, learns: false })
+        Ok(Pilot { agent: self.agent.clone(), task, steer, learns: false })
     }
 }
 
@@ -164,6 +166,13 @@ impl Pilot {
     /// The task vector and how it came about.
     pub fn code(&self) -> &TaskCode {
         &self.task
+    }
+
+    /// Takes another task; what was learned of the dynamics stays.
+    pub fn retask(&mut self, prompt: &Prompt) -> Result<(), LearnError> {
+        self.task = self.agent.infer(prompt, self.task.inference)?;
+        self.steer.aim(self.task.z.clone());
+        Ok(())
     }
 
     /// How sure the belief is by now, and how usual what it was formed from.
@@ -187,8 +196,9 @@ impl Pilot {
     pub fn observe(&mut self, obs: &[f32], action: &ActionBuf, next: &[f32]) -> Result<(), LearnError> {
         self.check(obs)?;
         self.check(next)?;
-        if !self.spec.action.contains(action.as_action()) {
-            return Err(self.spec.action.reject(&self.spec.name, action.as_action()).into());
+        let spec = self.agent.spec();
+        if !spec.action.contains(action.as_action()) {
+            return Err(spec.action.reject(&spec.name, action.as_action()).into());
         }
         if self.learns {
             self.steer.observe(obs, action, next);
@@ -208,7 +218,7 @@ impl Pilot {
 
     fn check(&self, obs: &[f32]) -> Result<(), LearnError> {
         let wrong = |problem: String| Err(LearnError::Config { origin: "observation".into(), problem });
-        let dims = &self.spec.observation;
+        let dims = &self.agent.spec().observation;
         if obs.len() != dims.len() {
             return wrong(format!("{} numbers, expected {}", obs.len(), dims.len()));
         }

@@ -18,11 +18,12 @@ const SURE: f32 = 0.02;
 pub(super) struct Explorer<'a> {
     agent: &'a FiniteAgent,
     evidence: Vec<f32>,
+    /// How often each choice was made in each state: what was tried is less of a question, however unsure the belief stays.
+    tries: Vec<f32>,
     /// The state and choice before, as the view lists them, and the steps the choice is still held.
     before: Option<(usize, usize)>,
     left: usize,
-    /// Whether the evidence changed since the plan was made, and the worth of each choice.
-    stale: bool,
+    /// The worth of each choice everywhere, and the largest doubt.
     values: Vec<f32>,
     doubt: f32,
 }
@@ -30,8 +31,8 @@ pub(super) struct Explorer<'a> {
 impl<'a> Explorer<'a> {
     /// An explorer who has seen nothing.
     pub(super) fn new(agent: &'a FiniteAgent) -> Self {
-        let evidence = vec![0.0; agent.survey().states() * 2];
-        Self { agent, evidence, before: None, left: 0, stale: true, values: Vec::new(), doubt: 0.0 }
+        let (evidence, tries) = (vec![0.0; agent.survey().states() * 2], vec![0.0; agent.survey().pairs()]);
+        Self { agent, evidence, tries, before: None, left: 0, values: Vec::new(), doubt: 0.0 }
     }
 
     /// Takes in where the last choice led; false while it is still under way.
@@ -45,9 +46,7 @@ impl<'a> Explorer<'a> {
         }
         let token = survey.view().led(from, action, here).and_then(|led| survey.token_of(led));
         if let Some(token) = token {
-            let old = self.evidence.clone();
             survey.add_evidence(token as usize, &mut self.evidence);
-            self.stale |= old != self.evidence;
         }
         true
     }
@@ -57,7 +56,8 @@ impl<'a> Explorer<'a> {
         let survey = self.agent.survey();
         let p = self.agent.situations(&self.evidence).dynamics; // [vocabulary]
         let entropy = |p: &[f32]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f32>();
-        let doubts: Vec<f32> = p.chunks_exact(survey.width()).map(entropy).collect(); // [pairs]
+        let pairs = p.chunks_exact(survey.width()).zip(&self.tries);
+        let doubts: Vec<f32> = pairs.map(|(p, tries)| entropy(p) / (1.0 + tries).powi(2)).collect(); // [pairs]
         let most = |row: &[f32]| row.iter().copied().fold(0.0, f32::max);
         let reward: Vec<f32> = doubts.chunks_exact(survey.actions()).map(most).collect(); // [states]
         let mut v = reward.clone();
@@ -66,7 +66,6 @@ impl<'a> Explorer<'a> {
         sweeps::expected(survey, &p, &v, &mut q);
         self.doubt = most(&reward);
         self.values = q.iter().zip(&doubts).map(|(q, doubt)| doubt + GAMMA * q).collect();
-        self.stale = false;
     }
 }
 
@@ -81,16 +80,15 @@ impl Actor for Explorer<'_> {
             self.left -= 1;
             return; // the action in the buffer goes on
         }
-        if self.stale {
-            self.plan();
-        }
-        let actions = survey.actions();
-        let q = &self.values[survey.nearest(obs) * actions..][..actions];
+        self.plan();
+        let (actions, here) = (survey.actions(), survey.nearest(obs));
+        let q = &self.values[here * actions..][..actions];
         let choice = if self.doubt > SURE {
             (1..actions).fold(0, |best, a| if q[a] > q[best] { a } else { best })
         } else {
             rng.random_range(0..actions)
         };
+        self.tries[here * actions + choice] += 1.0;
         self.before = survey.view().state_of(obs).map(|state| (state, choice));
         self.left = survey.view().hold().saturating_sub(1);
         *action = survey.view().action(choice);

@@ -129,6 +129,12 @@ impl Steer for FinitePilot {
         self.values[survey.nearest(obs) * actions..][..actions].to_vec()
     }
 
+    fn aim(&mut self, z: Vec<f32>) {
+        self.z = z;
+        self.restart();
+        self.refresh();
+    }
+
     fn doubt(&self) -> Doubt {
         self.briefing.doubt()
     }

@@ -208,6 +208,12 @@ impl Steer for NeuralPilot {
         self.worth(obs)
     }
 
+    fn aim(&mut self, z: Vec<f32>) {
+        self.z = z;
+        self.restart();
+        self.settle();
+    }
+
     fn doubt(&self) -> Doubt {
         doubt(&self.agent, &self.seen, &self.belief)
     }

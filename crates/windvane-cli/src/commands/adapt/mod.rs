@@ -118,11 +118,7 @@ impl Adapt {
             z: &code.z,
         };
         if self.serve {
-            let again = |prompt: &_| -> anyhow::Result<Pilot> {
-                let pilot = adapted.task_by(prompt, inference)?;
-                Ok(if self.belief == Mode::Online { pilot.online() } else { pilot })
-            };
-            return serve::serve(pilot, agent.spec(), &ready, again);
+            return serve::serve(pilot, agent.spec(), &ready);
         }
         if let Some(path) = &self.observations {
             return answer(&mut pilot, path, &agent, self.out.as_deref());

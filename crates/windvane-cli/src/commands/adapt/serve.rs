@@ -4,18 +4,13 @@ use super::{Ready, parse_action};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Read as _, Write as _};
 use windvane::deploy::Pilot;
-use windvane_world::{ActionBuf, EnvSpec, Prompt};
+use windvane_world::{ActionBuf, EnvSpec};
 
 /// Longest line that is read.
 const LONGEST: u64 = 1 << 22;
 
 /// Answers lines on stdin until it ends, or nobody reads the answers any more.
-pub(super) fn serve(
-    mut pilot: Pilot,
-    spec: &EnvSpec,
-    ready: &Ready<'_>,
-    again: impl Fn(&Prompt) -> anyhow::Result<Pilot>,
-) -> anyhow::Result<()> {
+pub(super) fn serve(mut pilot: Pilot, spec: &EnvSpec, ready: &Ready<'_>) -> anyhow::Result<()> {
     let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut say = |value: &Value| {
         // A closed pipe is the reader's way of saying that it has enough.
@@ -38,7 +33,7 @@ pub(super) fn serve(
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = answer(&line, spec, &mut pilot, &mut last, &again);
+        let answer = answer(&line, spec, &mut pilot, &mut last);
         if !say(&answer.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }))) {
             return Ok(());
         }
@@ -50,12 +45,10 @@ fn answer(
     spec: &EnvSpec,
     pilot: &mut Pilot,
     last: &mut Option<(Vec<f32>, ActionBuf)>,
-    again: &impl Fn(&Prompt) -> anyhow::Result<Pilot>,
 ) -> anyhow::Result<Value> {
     let asked: Value = serde_json::from_slice(line)?;
     if let Some(task) = asked.get("task") {
-        *pilot = again(&serde_json::from_value(task.clone())?)?;
-        *last = None;
+        pilot.retask(&serde_json::from_value(task.clone())?)?;
         return Ok(json!({ "inference": pilot.code().inference, "fit": pilot.code().fit }));
     }
     if asked["doubt"] == true {
