@@ -55,14 +55,17 @@ impl<'a> Explorer<'a> {
         let entropy = |p: &[f32]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f32>();
         let pairs = p.chunks_exact(survey.width()).zip(&self.tries);
         let doubts: Vec<f32> = pairs.map(|(p, tries)| entropy(p) / (1.0 + tries).powi(2)).collect(); // [pairs]
+        // Doubt is paid to who acts on it, not to who stands beside it.
         let most = |row: &[f32]| row.iter().copied().fold(0.0, f32::max);
-        let reward: Vec<f32> = doubts.chunks_exact(survey.actions()).map(most).collect(); // [states]
-        let mut v = reward.clone();
-        sweeps::optimise(survey, &p, &reward, GAMMA, SWEEPS, &mut v);
+        let mut v = vec![0.0; survey.states()];
         let mut q = vec![0.0; survey.pairs()];
-        sweeps::expected(survey, &p, &v, &mut q);
-        self.doubt = most(&reward);
-        self.values = q.iter().zip(&doubts).map(|(q, doubt)| doubt + GAMMA * q).collect();
+        for _ in 0..SWEEPS {
+            sweeps::expected(survey, &p, &v, &mut q);
+            q.iter_mut().zip(&doubts).for_each(|(q, doubt)| *q = doubt + GAMMA * *q);
+            v.iter_mut().zip(q.chunks_exact(survey.actions())).for_each(|(v, q)| *v = most(q));
+        }
+        self.doubt = most(&doubts);
+        self.values = q;
     }
 }
 
