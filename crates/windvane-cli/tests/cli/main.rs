@@ -1,5 +1,5 @@
 //! The command from the outside: what it prints, writes and refuses.
-#![allow(clippy::unwrap_used)] // helpers of tests may panic as tests may
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests may panic and talk as tests may
 
 mod adapt;
 mod bench;

@@ -14,13 +14,14 @@ use crate::neural::belief_trainer::BeliefTrainer;
 use crate::neural::memory::Memory;
 use crate::run::Run;
 use burn::tensor::Device;
+use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
 use windvane_world::episodes::Episodes;
 use windvane_world::picture::{Maze, Picture};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Cmdp, ContextId, Split};
+use windvane_world::{Cmdp, ContextId, Reward, Split};
 
 /// Contexts that beliefs are drawn for, and walks in each.
 const CONTEXTS: usize = 6;
@@ -73,8 +74,6 @@ pub fn q_map_of(
     seed: u64,
     agents: &[(&'static str, &FiniteAgent)],
 ) -> Result<Picture, LearnError> {
-    let maze = Maze::from_description(&world.describe(context)?)
-        .ok_or_else(|| cannot("qmap", "needs a world with a map"))?;
     let mut tasks = Vec::new();
     for task in world.tasks(context)? {
         tasks.push((optimal_steps(world, context, &task)?, task));
@@ -82,6 +81,11 @@ pub fn q_map_of(
     let Some((steps, task)) = tasks.into_iter().max_by_key(|(steps, _)| *steps) else {
         return Err(cannot("qmap", "needs a context with a task"));
     };
+    let mut about = world.describe(context)?;
+    if let Reward::Goal { goal, .. } = &task.reward {
+        about["goals"] = json!([goal]); // the others are not asked for
+    }
+    let maze = Maze::from_description(&about).ok_or_else(|| cannot("qmap", "needs a world with a map"))?;
     let views = views::of_context(world, context, &task, eval, seed, agents)?;
     let subtitle = format!(
         "unseen layout {}, {} ({} steps from the start), after a random walk of {} steps",

@@ -154,7 +154,12 @@ pub(super) fn ablation_table(name: &str, lines: &[Line]) -> Table {
 }
 
 fn score(cell: Option<&Cell>) -> String {
-    cell.map_or("-".to_owned(), |cell| format!("{:.2} \u{b1} {:.2}", cell.mean, cell.std))
+    match cell {
+        None => "-".to_owned(),
+        // One seed has no deviation.
+        Some(cell) if cell.scores.len() < 2 => format!("{:.2}", cell.mean),
+        Some(cell) => format!("{:.2} \u{b1} {:.2}", cell.mean, cell.std),
+    }
 }
 
 fn estimate(estimate: &Estimate) -> String {
