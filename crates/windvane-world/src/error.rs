@@ -28,6 +28,14 @@ pub enum WorldError {
         /// What it accepts.
         expected: String,
     },
+    /// A task that cannot be understood.
+    #[error("{part}: {problem}")]
+    Prompt {
+        /// The goal, file or formula.
+        part: String,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
     /// A file that could not be read or written.
     #[error("{}: {doing}: {source}", path.display())]
     Io {

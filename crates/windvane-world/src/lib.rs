@@ -13,7 +13,9 @@ pub mod error;
 pub mod grid;
 pub mod picture;
 pub mod pointmass;
+pub mod prompt;
 pub mod protocol;
+pub mod recorded;
 pub mod registry;
 pub mod reward;
 pub mod rng;
@@ -24,5 +26,6 @@ pub use env::{
     Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step,
 };
 pub use error::WorldError;
+pub use prompt::Prompt;
 pub use reward::{Reward, Task};
 pub use rng::Rng;

@@ -13,6 +13,32 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
+    /// What was seen elsewhere, checked against `spec`: as many numbers as it says, finite ones, actions that it has.
+    pub fn new(spec: &EnvSpec, observations: Vec<f32>, actions: Actions) -> Result<Self, WorldError> {
+        let obs_dim = spec.obs_dim();
+        let expected = (actions.len() + 1) * obs_dim;
+        let invalid =
+            |problem: String| Err(WorldError::Invalid(format!("trajectory of {}: {problem}", spec.name)));
+        if observations.len() != expected {
+            return invalid(format!(
+                "{} numbers in the observations of {} transitions, expected {expected}: {obs_dim} for each, and one more observation at the end",
+                observations.len(),
+                actions.len()
+            ));
+        }
+        if let Some(place) = observations.iter().position(|x| !x.is_finite()) {
+            let (row, dim) = (place / obs_dim, &spec.observation[place % obs_dim].name);
+            return invalid(format!(
+                "\"{dim}\" of observation {row} is {}, expected a finite number",
+                observations[place]
+            ));
+        }
+        if let Some(step) = (0..actions.len()).find(|&step| !spec.action.contains(actions.get(step))) {
+            return Err(spec.action.reject(&spec.name, actions.get(step)));
+        }
+        Ok(Self { obs_dim, observations, actions })
+    }
+
     /// Walks through `env` for `steps` steps without a break, whatever its horizon.
     ///
     /// `policy` sees the observation and writes the action; [`crate::ActionSpace::sample`] is the uniform one.

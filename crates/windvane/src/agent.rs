@@ -1,11 +1,14 @@
 //! What every trained agent can do: listen to a context, then play.
 
+use crate::deploy::Core;
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
 use crate::finite::agent::FiniteAgent;
+use crate::nn::TensorFile;
 use crate::train::Metrics;
 use windvane_world::Cmdp;
+use windvane_world::collect::Actor;
 use windvane_world::protocol::Team;
 use windvane_world::trajectory::Trajectory;
 
@@ -31,6 +34,26 @@ pub trait Agent {
 
     /// The few numbers to watch while it is trained, besides its scores.
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError>;
+
+    /// Someone who goes where the agent's belief is least sure; nothing where its core cannot say.
+    fn explorer(&self) -> Option<Box<dyn Actor + '_>> {
+        None
+    }
+
+    /// How badly half of a context is predicted from the other half: large for dynamics like none that were learned from.
+    /// Nothing where its core cannot say, or the context is too short.
+    fn surprise(&self, _context: &Trajectory) -> Option<f64> {
+        None
+    }
+
+    /// Writes all that it needs to act into `file`, and returns its settings; an error where its core cannot be kept apart
+    /// from its data.
+    fn keep(&self, _file: &mut TensorFile) -> Result<Core, LearnError> {
+        Err(LearnError::Config {
+            origin: "export".into(),
+            problem: "agents of this core cannot be kept apart from their data".into(),
+        })
+    }
 
     /// Examines the agent in its own world, hidden contexts included: for diagnosis only.
     fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError>;

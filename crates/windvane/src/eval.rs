@@ -4,11 +4,11 @@ use crate::agent::{Acting, Agent, Players};
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use windvane_world::collect::{Behaviour as _, Policy};
+use windvane_world::collect::{Actor, Behaviour as _, Policy};
 use windvane_world::protocol::{Game, Outcome, RandomPlayer, Team, play, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Actions, Cmdp, ContextId, Split, Start, Task};
+use windvane_world::{Actions, Cmdp, ContextId, Env, Rng, Split, Start, Task};
 
 /// How the belief is used while acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +106,20 @@ pub fn evaluate_timed(
     config: &EvalConfig,
     seed: u64,
 ) -> Result<(Vec<ScoreRow>, f64), LearnError> {
+    let walk = |context, round| explore(world, context, config, seed, round);
+    evaluate_after(world, agent, split, belief, config, seed, walk)
+}
+
+/// The same after trajectories that `walk` makes for each context and round.
+pub fn evaluate_after(
+    world: &dyn Cmdp,
+    agent: &dyn Agent,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+    seed: u64,
+    walk: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
+) -> Result<(Vec<ScoreRow>, f64), LearnError> {
     // What is not done must not stand in a row.
     let config = &EvalConfig { lookahead: if agent.looks_ahead() { config.lookahead } else { 0 }, ..*config };
     let mut games = Vec::new();
@@ -113,7 +127,7 @@ pub fn evaluate_timed(
     let mut contexts = Vec::new();
     for &context in world.contexts(split).iter().take(config.contexts) {
         for round in 0..config.rounds {
-            contexts.push(explore(world, context, config, seed, round)?);
+            contexts.push(walk(context, round)?);
         }
         for task in world.tasks(context)? {
             let optimal_steps = optimal_steps(world, context, &task)?;
@@ -213,13 +227,35 @@ pub(crate) fn explore(
     seed: u64,
     round: u64,
 ) -> Result<Trajectory, LearnError> {
-    let mut rng = stream(seed, "context", &[context.0, round]);
-    let spec = world.spec();
-    let mut env = world.instantiate(context)?;
+    explore_in(&mut *world.instantiate(context)?, world, context, config, seed, round)
+}
+
+/// The same in an environment that may not be the context's own.
+pub(crate) fn explore_in(
+    env: &mut dyn Env,
+    world: &dyn Cmdp,
+    context: ContextId,
+    config: &EvalConfig,
+    seed: u64,
+    round: u64,
+) -> Result<Trajectory, LearnError> {
     let mut walker = config.context_policy.actor(world, context)?;
-    walker.begin(&mut rng);
+    let mut rng = stream(seed, "context", &[context.0, round]);
+    walked(env, &mut *walker, world, config, &mut rng)
+}
+
+/// A trajectory of `walker` through `env`.
+pub(crate) fn walked(
+    env: &mut dyn Env,
+    walker: &mut dyn Actor,
+    world: &dyn Cmdp,
+    config: &EvalConfig,
+    rng: &mut Rng,
+) -> Result<Trajectory, LearnError> {
+    walker.begin(rng);
     let walk = |obs: &[f32], rng: &mut _, action: &mut _| walker.act(obs, rng, action);
-    Ok(Trajectory::explore(&mut *env, spec, config.context_start, config.context_steps, &mut rng, walk)?)
+    let EvalConfig { context_start, context_steps, .. } = *config;
+    Ok(Trajectory::explore(env, world.spec(), context_start, context_steps, rng, walk)?)
 }
 
 /// Steps that a player who knows the map takes; nothing where none is known.

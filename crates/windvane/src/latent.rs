@@ -26,6 +26,13 @@ pub fn shifted(mut z: Vec<f32>, shift: &[f32]) -> Vec<f32> {
     z
 }
 
+/// The angle between two vectors, in degrees; 90 where one has no direction.
+pub fn angle(a: &[f32], b: &[f32]) -> f64 {
+    let dot: f64 = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    let lengths = f64::from(norm(a)) * f64::from(norm(b));
+    if lengths > 0.0 { (dot / lengths).clamp(-1.0, 1.0).acos().to_degrees() } else { 90.0 }
+}
+
 /// Draws a direction uniformly from the sphere of radius `sqrt(d)`.
 pub fn uniform(rng: &mut Rng, out: &mut [f32]) {
     out.iter_mut().for_each(|x| *x = StandardNormal.sample(rng));

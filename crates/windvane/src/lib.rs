@@ -2,8 +2,11 @@
 
 pub mod agent;
 pub mod bench;
+pub mod broken;
 pub mod config;
 pub mod correction;
+pub mod curve;
+pub mod deploy;
 pub mod device;
 pub mod doctor;
 pub mod error;
@@ -19,7 +22,9 @@ pub mod report;
 pub mod run;
 pub mod stats;
 pub mod sweep;
+pub mod task;
 pub mod theory;
 pub mod train;
 
+pub use deploy::Agent;
 pub use error::LearnError;

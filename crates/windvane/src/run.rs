@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use windvane_world::collect::{CollectConfig, collect};
 use windvane_world::episodes::Episodes;
+use windvane_world::recorded::Recorded;
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::{Cmdp, Split};
 use xxhash_rust::xxh3::xxh3_64;
@@ -40,6 +41,9 @@ pub struct Run {
     pub belief: PathBuf,
     /// The agent's checkpoint.
     pub agent: PathBuf,
+    /// Whether the data set is all there is: no world of ours is behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
 }
 
 /// Someone to tell how a stage goes.
@@ -90,7 +94,7 @@ impl Run {
     pub fn in_folder(plan: Plan, method: Method, seed: u64, folder: &Path) -> Self {
         let file = |name: &str| folder.join(name);
         let (data, belief, agent) = (file("data"), file("belief.safetensors"), file("agent.safetensors"));
-        Self { plan, method, seed, data, belief, agent }
+        Self { plan, method, seed, data, belief, agent, recorded: false }
     }
 
     /// Records the run in its folder, so that it can be read back; a folder that holds another run is refused.
@@ -133,6 +137,9 @@ impl Run {
 
     /// The world with its contexts.
     pub fn world(&self) -> Result<Box<dyn Cmdp>, LearnError> {
+        if self.recorded {
+            return Ok(Box::new(Recorded::new(Episodes::open(&self.data)?.spec().clone())));
+        }
         let sizes = WorldConfig {
             seed: self.seed,
             train: Some(self.plan.world.train),
@@ -217,7 +224,9 @@ impl Run {
         site: &mut Site<'_>,
     ) -> Result<bool, LearnError> {
         let look = |learner: &L, _| {
-            let Some(agent) = make(learner) else { return Ok(Evaluation::default()) };
+            let Some(agent) = make(learner).filter(|_| !self.recorded) else {
+                return Ok(Evaluation::default());
+            };
             let quick = EvalConfig { rounds: 1, ..self.plan.eval };
             let score = |split| evaluate(site.world, &*agent, split, BeliefMode::Frozen, &quick, self.seed);
             let known = success(&score(Split::Train)?);

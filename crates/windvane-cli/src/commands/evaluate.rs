@@ -67,6 +67,11 @@ impl Eval {
         };
         let (run, rows, seconds, random) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
             let Trained { mut run, world, agent } = trained(&self.run)?;
+            let path = self.run.display();
+            anyhow::ensure!(
+                !run.recorded,
+                "{path}: trained on a data set alone, so there is no world to play in; `windvane export` and `windvane adapt` take it to yours"
+            );
             let eval = &mut run.plan.eval;
             eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
             eval.context_start = self.context_start.map_or(eval.context_start, Into::into);

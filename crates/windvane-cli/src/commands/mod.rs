@@ -1,12 +1,15 @@
 //! One file per command; adding one is a file, a line in the enum and a line in `run`.
 
+mod adapt;
 mod bench;
 mod ceilings;
 mod collect;
+mod context;
 mod data;
 mod doctor;
 mod envs;
 mod evaluate;
+mod export;
 mod figure;
 mod quickstart;
 mod report;
@@ -24,13 +27,17 @@ pub(crate) enum Command {
     Collect(collect::Collect),
     #[command(subcommand)]
     Data(data::Data),
+    Import(data::import::Import),
     Train(train::Train),
     Eval(evaluate::Eval),
+    Context(context::Context),
     Doctor(doctor::Doctor),
     Reproduce(reproduce::Reproduce),
     Run(run::RunUnit),
     Report(report::Report),
     Figure(figure::Figure),
+    Export(export::Export),
+    Adapt(adapt::Adapt),
     Bench(bench::Bench),
 }
 
@@ -42,13 +49,17 @@ impl Command {
             Self::Ceilings(command) => command.run(),
             Self::Collect(command) => command.run(),
             Self::Data(command) => command.run(),
+            Self::Import(command) => command.run(),
             Self::Train(command) => command.run(),
             Self::Eval(command) => command.run(),
+            Self::Context(command) => command.run(),
             Self::Doctor(command) => command.run(),
             Self::Reproduce(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Figure(command) => command.run(),
+            Self::Export(command) => command.run(),
+            Self::Adapt(command) => command.run(),
             Self::Bench(command) => command.run(),
         }
     }

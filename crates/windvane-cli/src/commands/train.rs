@@ -6,25 +6,28 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use windvane::config::Plan;
+use windvane::config::layers::Layers;
+use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
 use windvane::run::{Run, Site, write_rows};
 use windvane::train::folder::RunFolder;
-use windvane_world::Split;
+use windvane_world::episodes::Episodes;
+use windvane_world::{ActionSpace, EnvSpec, Split};
 
 /// Trains a method from nothing: collects data, trains the belief and the agent, takes scores.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane train --env four-rooms --method bfb --out runs/bfb
   windvane train --env four-rooms --preset many --method rfb --seed 1 --set agent.kappa=100 --out runs/rfb
+  windvane train --data data/robot --method rfb --out runs/robot      your own data (`windvane import`)
 
 A run that was stopped or killed goes on where it was when the same command is given again.")]
 pub(crate) struct Train {
-    /// The world (`windvane envs` lists them)
-    #[arg(long, value_name = "NAME")]
-    env: String,
+    /// The world (`windvane envs` lists them); without one, the data set of --data is all that is learned from
+    #[arg(long, value_name = "NAME", required_unless_present = "data")]
+    env: Option<String>,
     #[arg(long, value_name = "NAME", help = format!("The method: {}", methods::names()))]
     method: String,
     /// Decides contexts, data, weights and everything else that is random
@@ -61,12 +64,24 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let plan = plan(&self.env, &self.preset, self.config.as_deref(), &self.set)?;
+        let own = match (&self.env, &self.data) {
+            (None, Some(data)) => Some(Episodes::open(data)?.spec().clone()),
+            _ => None,
+        };
+        let mut layers = Plan::preset(self.env.as_deref().unwrap_or(RECORDED), &self.preset)?;
+        if let Some(EnvSpec { action: ActionSpace::Continuous { .. }, .. }) = own {
+            layers = layers.set("neural.fb.forward=paper")?; // vectors need an actor
+        }
+        let mut plan = plan(layers, self.config.as_deref(), &self.set)?;
+        if let Some(own) = &own {
+            plan.env.clone_from(&own.name);
+        }
         let method = *methods::find(&self.method)?;
         let folder = RunFolder::open(&self.out)?;
         let mut run = Run::in_folder(plan, method, self.seed, folder.path());
         run.data = self.data.clone().unwrap_or(run.data);
         run.belief = self.belief.clone().unwrap_or(run.belief);
+        run.recorded = own.is_some();
         run.record(&folder)?;
         let device = self.device.open()?;
         Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder))
@@ -77,6 +92,9 @@ impl Train {
         let world = run.world()?;
         let mut site = Site { world: &*world, device, watch: &mut Bars, interrupt };
         let agent = run.agent(&mut site)?.context(interrupt::STOPPED)?;
+        if run.recorded {
+            return self.without_scores();
+        }
         let mut all = Vec::new();
         let mut lines = Vec::new();
         for mode in [BeliefMode::Frozen, BeliefMode::Online] {
@@ -104,7 +122,21 @@ impl Train {
     }
 }
 
+impl Train {
+    /// What is said where there is no world to play in.
+    fn without_scores(&self) -> anyhow::Result<()> {
+        if self.json {
+            return output::json(&json!({"out": self.out, "rows": []}));
+        }
+        output::say(&format!(
+            "{}: trained; go on with `windvane export {0} --out FOLDER` and `windvane adapt FOLDER`",
+            self.out.display()
+        ));
+        Ok(())
+    }
+}
+
 /// The plan of a preset with a file and single settings laid on top.
-fn plan(env: &str, preset: &str, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
-    Ok(settings::laid(Plan::preset(env, preset)?, config, set)?.value().check()?)
+fn plan(layers: Layers<Plan>, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
+    Ok(settings::laid(layers, config, set)?.value().check()?)
 }

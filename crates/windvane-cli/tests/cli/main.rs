@@ -1,6 +1,7 @@
 //! The command from the outside: what it prints, writes and refuses.
 #![allow(clippy::unwrap_used)] // helpers of tests may panic as tests may
 
+mod adapt;
 mod bench;
 mod collect;
 mod data;

@@ -27,13 +27,17 @@ mod mmap;
 mod npy;
 mod partial;
 mod sample;
+mod walks;
 mod writer;
 
 pub(crate) use atomic::new_file;
 pub use check::{Summary, check};
-pub use exchange::{ActionKind, GroupBy, ImportConfig, export_minari, export_npz, import};
+pub(crate) use exchange::read_rows;
+pub use exchange::{ActionKind, GroupBy, ImportConfig, export_minari, export_npz, import, read_observations};
+pub(crate) use meta::read_json;
 pub use meta::{ColumnInfo, ContextEntry, Meta, Plan, Provenance, VERSION};
 pub use sample::{Batch, Window};
+pub use walks::read_walks;
 pub use writer::{Block, EpisodeInfo, Leftover, Writer};
 
 use crate::env::{Action, ActionSpace, ContextId, EnvSpec};

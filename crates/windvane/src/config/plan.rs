@@ -95,6 +95,9 @@ impl Default for AgentPlan {
     }
 }
 
+/// The presets for data sets that no world of ours is behind go by this name.
+pub const RECORDED: &str = "recorded";
+
 /// A preset that is part of the program.
 struct Preset {
     env: &'static str,
@@ -122,6 +125,7 @@ const PRESETS: &[Preset] = &[
     preset!("pointmass", "quick", "pointmass-quick.toml"),
     preset!("pointmass", "networks", "pointmass-networks.toml"),
     preset!("pointmass", "paper", "pointmass-paper.toml"),
+    Preset { env: RECORDED, name: "standard", text: include_str!("../../../../configs/recorded.toml") },
 ];
 
 impl Plan {

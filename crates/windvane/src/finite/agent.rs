@@ -5,10 +5,11 @@ use super::fb::{FbModel, Situations};
 use super::nets::Forward;
 use super::survey::Survey;
 use super::sweeps;
-use super::target::Reward as Stakes;
+use super::target::{Goal, Reward as Stakes};
 use crate::correction::Corrector;
 use crate::error::LearnError;
 use crate::latent;
+use crate::task::Visited;
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct FiniteAgent {
     stakes: Arc<Stakes>,
     /// What corrects rewards in new contexts.
     corrector: Option<Arc<Corrector>>,
+    /// How surprising contexts of the data are, least first; empty if it was not measured.
+    pub(super) usual: Vec<f32>,
 }
 
 /// What an agent listens to.
@@ -48,7 +51,8 @@ impl FiniteAgent {
     pub fn new(survey: Arc<Survey>, listener: Listener, model: FbModel) -> Self {
         let b = model.backward();
         let stakes = Arc::new(model.rewards(&b, survey.rho()));
-        Self { average: survey.average(), listener, model, b, stakes, survey, corrector: None }
+        let average = survey.average();
+        Self { average, listener, model, b, stakes, survey, corrector: None, usual: Vec::new() }
     }
 
     /// The same, with rewards corrected in each new context.
@@ -65,6 +69,37 @@ impl FiniteAgent {
     /// The forward and backward maps.
     pub fn model(&self) -> &FbModel {
         &self.model
+    }
+
+    /// The belief it listens to.
+    pub fn belief(&self) -> Option<&FiniteBelief> {
+        match &self.listener {
+            Listener::Belief(belief) => Some(belief),
+            Listener::Deaf | Listener::ContextId => None,
+        }
+    }
+
+    /// Whether belief, forward and backward maps are all there is to it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.corrector.is_none()
+            && !matches!(self.listener, Listener::ContextId)
+            && self.model.goal() == Goal::Measure
+    }
+
+    /// The states of its data with B of each.
+    pub fn visited(&self) -> Visited {
+        let mut states = vec![0.0; self.survey.states() * self.survey.spec().obs_dim()];
+        let rows = states.chunks_exact_mut(self.survey.spec().obs_dim());
+        rows.enumerate().for_each(|(state, obs)| self.survey.write_obs(state, obs));
+        let dim = self.model.config().nets.dim;
+        Visited { states, shares: self.survey.rho().to_vec(), b: self.b.clone(), dim }
+    }
+
+    /// B of the states nearest to observations, `[rows * d]`.
+    pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
+        let dim = self.model.config().nets.dim;
+        let b = |obs: &[f32]| &self.b[self.survey.nearest(obs) * dim..][..dim];
+        obs.chunks_exact(self.survey.spec().obs_dim()).flat_map(b).copied().collect()
     }
 
     /// Whether evidence makes a difference to what it takes the dynamics for.

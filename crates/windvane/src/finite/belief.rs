@@ -226,10 +226,25 @@ impl FiniteBelief {
         &self.config
     }
 
+    /// Its weights.
+    pub(super) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Its weights, to read them from a file.
+    pub(super) fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
     /// The beliefs that evidence leads to; `evidence [count * states * 2]` as [`Survey::write_evidence`] gives it.
     pub fn infer(&self, evidence: &[f32]) -> Beliefs {
+        self.infer_without(evidence, &[])
+    }
+
+    /// The same; `hidden` names, for each set (or for none), a group that memory is to leave out.
+    pub(super) fn infer_without(&self, evidence: &[f32], hidden: &[Option<usize>]) -> Beliefs {
         let weights = self.params.weights();
-        let (mean, log_std) = self.encode(&weights, evidence, &[]); // [count, states] each
+        let (mean, log_std) = self.encode(&weights, evidence, hidden); // [count, states] each
         let dynamics = self.decode(&weights, mean.clone()).exp(); // [count * pairs, outcomes]
         Beliefs { mean: to_vec(mean), log_std: to_vec(log_std), dynamics: to_vec(dynamics) }
     }

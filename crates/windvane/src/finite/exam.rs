@@ -79,6 +79,7 @@ impl Examiner<'_> {
         all.extend(self.forward()?);
         if self.agent.listens() {
             all.extend(self.belief()?);
+            all.extend(self.doubts()?);
             all.extend(self.yardstick()?);
         }
         Ok(all)

@@ -79,25 +79,29 @@ pub enum TaskDraw {
 }
 
 impl TaskDraw {
-    /// Situations ready to be drawn around. Beliefs as directions of d components: what they have in common points nowhere, so
-    /// it is taken out; the rest is filled up with zeros.
+    /// Situations ready to be drawn around.
     fn prepared(&self, mut situations: Situations, dim: usize) -> Situations {
         if let Self::Cone(_) = self {
-            let Situations { axes, width, .. } = &situations;
-            let count = (axes.len() / width).max(1) as f32;
-            let mut mean = vec![0.0; *width];
-            for axis in axes.chunks_exact(*width) {
-                mean.iter_mut().zip(axis).for_each(|(m, x)| *m += x / count);
-            }
-            let mut directions = Vec::with_capacity(axes.len() / width * dim);
-            for axis in axes.chunks_exact(*width) {
-                directions.extend(axis.iter().zip(&mean).map(|(x, m)| x - m));
-                directions.resize(directions.len() + dim - width, 0.0);
-            }
-            situations.axes = directions;
+            situations.axes = directions(&situations.axes, situations.width, dim);
         }
         situations
     }
+}
+
+/// Beliefs (`[count * width]`) as directions of `dim` components: what they have in common points nowhere, so it is taken
+/// out; the rest is filled up with zeros.
+pub(super) fn directions(beliefs: &[f32], width: usize, dim: usize) -> Vec<f32> {
+    let count = (beliefs.len() / width).max(1) as f32;
+    let mut mean = vec![0.0; width];
+    for h in beliefs.chunks_exact(width) {
+        mean.iter_mut().zip(h).for_each(|(m, x)| *m += x / count);
+    }
+    let mut directions = Vec::with_capacity(beliefs.len() / width * dim);
+    for h in beliefs.chunks_exact(width) {
+        directions.extend(h.iter().zip(&mean).map(|(x, m)| x - m));
+        directions.resize(directions.len() + dim - width, 0.0);
+    }
+    directions
 }
 
 /// What the forward map can be told, once for each context it is trained in.
@@ -202,6 +206,16 @@ impl FbModel {
     /// The settings it was built with.
     pub fn config(&self) -> &FbConfig {
         &self.config
+    }
+
+    /// Its weights.
+    pub(super) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Its weights, to read them from a file.
+    pub(super) fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
     }
 
     /// B of every state, or its given features, `[states * d]`.

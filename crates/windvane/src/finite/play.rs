@@ -2,14 +2,19 @@
 
 use super::agent::FiniteAgent;
 use super::exam::Examiner;
+use super::explorer::Explorer;
 use super::fb::Situations;
 use super::nets::Forward;
+use super::surprise;
 use crate::agent::{Acting, Agent, Players, once_each};
+use crate::deploy::Core;
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
 use crate::latent;
+use crate::nn::TensorFile;
 use crate::train::Metrics;
+use windvane_world::collect::Actor;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{ActionBuf, Actions, Cmdp, ContextId, Reward};
@@ -104,6 +109,26 @@ impl Agent for FiniteAgent {
     fn vitals(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Metrics, LearnError> {
         let Some(grid) = world.grid() else { return Ok(Metrics::new()) };
         Examiner { world, grid, agent: self, eval: *eval, seed }.vitals()
+    }
+
+    fn explorer(&self) -> Option<Box<dyn Actor + '_>> {
+        self.listens().then(|| Box::new(Explorer::new(self)) as Box<dyn Actor + '_>)
+    }
+
+    fn surprise(&self, context: &Trajectory) -> Option<f64> {
+        surprise::of(self, context)
+    }
+
+    fn keep(&self, file: &mut TensorFile) -> Result<Core, LearnError> {
+        if !self.is_plain() {
+            return Err(LearnError::Config {
+                origin: "export".into(),
+                problem:
+                    "on listed states only FB, Belief-FB and Rotation-FB can be kept apart from their data"
+                        .into(),
+            });
+        }
+        Ok(Core::Listed(Box::new(self.kept(file))))
     }
 
     fn examine(&self, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError> {

@@ -7,6 +7,7 @@
 
 use super::view::{BoxConfig, Move, View};
 use crate::error::LearnError;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windvane_world::episodes::Episodes;
@@ -22,6 +23,7 @@ const FEW_STEPS: usize = 5;
 #[derive(Clone, Debug)]
 pub struct Survey {
     view: View,
+    boxes: BoxConfig,
     /// From the view's number of a state to ours, which counts visited states only.
     index: Vec<u32>,
     /// And back.
@@ -39,6 +41,16 @@ pub struct Survey {
     tokens: Vec<u32>,
     episodes: Vec<Range<usize>>,
     groups: Vec<Group>,
+}
+
+/// What a survey is without its data, besides how often states and outcomes were met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SurveyCard {
+    boxes: BoxConfig,
+    listed: Vec<u32>,
+    width: usize,
+    successors: Vec<u32>,
+    outcomes: Vec<u8>,
 }
 
 /// Episodes that share the same unknown dynamics.
@@ -99,6 +111,7 @@ impl Survey {
         }
         let mut survey = Self {
             view,
+            boxes: *boxes,
             index,
             listed: visited,
             actions,
@@ -131,6 +144,77 @@ impl Survey {
         Ok(survey)
     }
 
+    /// What it is without its data, the share of visits of each state, and how often each group met each token,
+    /// `[groups * vocabulary]`.
+    pub(super) fn kept(&self) -> (SurveyCard, Vec<f32>, Vec<f32>) {
+        let mut counts = vec![0.0; self.groups.len() * self.vocabulary()];
+        for (group, row) in self.groups.iter().zip(counts.chunks_exact_mut(self.vocabulary())) {
+            group.counts.iter().for_each(|&(token, count)| row[token as usize] = count as f32);
+        }
+        let card = SurveyCard {
+            boxes: self.boxes,
+            listed: self.listed.clone(),
+            width: self.width,
+            successors: self.successors.clone(),
+            outcomes: self.outcomes.clone(),
+        };
+        (card, self.rho.clone(), counts)
+    }
+
+    /// The survey that was kept, of a world that looks like `env`; it has no episodes.
+    pub(super) fn of_kept(
+        card: SurveyCard,
+        env: &EnvSpec,
+        rho: &[f32],
+        counts: &[f32],
+    ) -> Result<Self, LearnError> {
+        let wrong = |problem: &str| LearnError::Config {
+            origin: "core.listed.survey".into(),
+            problem: problem.into(),
+        };
+        let SurveyCard { boxes, listed, width, successors, outcomes } = card;
+        let view = View::new(env, &boxes)?;
+        let (all, actions) = (view.spec().states().unwrap_or(0), view.spec().action.size());
+        let pairs = listed.len() * actions;
+        let fits = !listed.is_empty()
+            && listed.iter().all(|&s| (s as usize) < all)
+            && (1..=usize::from(u8::MAX)).contains(&width)
+            && outcomes.len() == pairs
+            && outcomes.iter().all(|&count| usize::from(count) <= width)
+            && successors.len() == pairs * width
+            && successors.iter().all(|&s| (s as usize) < listed.len())
+            && rho.len() == listed.len()
+            && counts.len().is_multiple_of(successors.len());
+        if !fits {
+            return Err(wrong("its parts do not fit each other and the environment"));
+        }
+        let mut index = vec![NEVER; all];
+        listed.iter().enumerate().for_each(|(i, &s)| index[s as usize] = i as u32);
+        let group = |row: &[f32]| {
+            let met = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            Group {
+                episodes: Vec::new(),
+                counts: met.map(|(token, count)| (token as u32, *count as u32)).collect(),
+                privileged_context: None,
+            }
+        };
+        let groups = counts.chunks_exact(successors.len()).map(group).collect();
+        Ok(Self {
+            view,
+            boxes,
+            index,
+            listed,
+            actions,
+            width,
+            successors,
+            outcomes,
+            rho: rho.to_vec(),
+            tokens: Vec::new(),
+            episodes: Vec::new(),
+            groups,
+        })
+    }
+
     /// The token of a transition between visited states; nothing if no episode ever saw that outcome.
     pub fn token(&self, state: usize, action: usize, next: usize) -> Option<u32> {
         let pair = state * self.actions + action;
@@ -144,10 +228,14 @@ impl Survey {
         self.token(from, led.action, to)
     }
 
+    /// The moves of a walk.
+    pub(super) fn moves_of(&self, walk: &Trajectory) -> Vec<Move> {
+        moves(&self.view, walk.observations(), |step| walk.actions().get(step), walk.len())
+    }
+
     /// The tokens of a walk.
     pub fn tokens_of(&self, walk: &Trajectory) -> Vec<u32> {
-        let moves = moves(&self.view, walk.observations(), |step| walk.actions().get(step), walk.len());
-        moves.into_iter().filter_map(|led| self.token_of(led)).collect()
+        self.moves_of(walk).into_iter().filter_map(|led| self.token_of(led)).collect()
     }
 
     /// Our number of a state of the view.

@@ -10,7 +10,10 @@ use super::survey::Survey;
 use super::sweeps;
 use super::target::{Dynamics as Source, Goal, Group, Reward as Stakes};
 use super::view::BoxConfig;
-use crate::eval::{EvalConfig, explore};
+use crate::agent::Agent as _;
+use crate::broken::{Broken, told_apart};
+use crate::eval::{EvalConfig, explore, walked};
+use crate::nn::TensorFile;
 use crate::train::Learner as _;
 use burn::tensor::Device;
 use proptest::prelude::*;
@@ -20,7 +23,8 @@ use windvane_world::collect::{CollectConfig, Policy, collect};
 use windvane_world::grid::{ACTIONS, Dynamics, GridWorld, Objective, Plan, SuccessorMeasure, deterministic};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::rng::stream;
-use windvane_world::{Cmdp, Split, Start};
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{Cmdp, Reward, Split, Start};
 
 /// A world and what random episodes say of it.
 pub(super) fn surveyed(env: &str, contexts: usize, episodes: usize) -> (Box<dyn Cmdp>, Arc<Survey>) {
@@ -241,8 +245,8 @@ fn one_layout_is_learned() {
     assert!(ahead.error < 0.5 * alone.error, "{} {}", ahead.error, alone.error);
 }
 
-#[test]
-fn a_trained_belief_knows_the_walls_it_has_met() {
+/// An agent on Doors whose belief was trained for a few seconds, its F not at all.
+fn believer() -> (Box<dyn Cmdp>, Arc<Survey>, FiniteAgent) {
     let (world, survey) = surveyed("doors", 8, 30);
     let config = BeliefConfig { width: 16, steps: 150, batch: 32, ..BeliefConfig::default() };
     let mut trainer = BeliefTrainer::new(survey.clone(), config, 1, &Device::flex()).unwrap();
@@ -251,7 +255,14 @@ fn a_trained_belief_knows_the_walls_it_has_met() {
     }
     let model =
         super::fb::FbModel::new(&survey, survey.states(), FbConfig::default(), 1, &Device::flex()).unwrap();
-    let agent = FiniteAgent::new(survey.clone(), Listener::Belief(Arc::new(trainer.belief().clone())), model);
+    let listener = Listener::Belief(Arc::new(trainer.belief().clone()));
+    let agent = FiniteAgent::new(survey.clone(), listener, model);
+    (world, survey, agent)
+}
+
+#[test]
+fn a_trained_belief_knows_the_walls_it_has_met() {
+    let (world, survey, agent) = believer();
     let cells = cells(&*world, &survey);
     let (mut right, mut all) = (0, 0);
     for &context in world.contexts(Split::Test) {
@@ -266,4 +277,39 @@ fn a_trained_belief_knows_the_walls_it_has_met() {
         }
     }
     assert!(right as f64 >= 0.97 * f64::from(all), "{right} of {all}");
+}
+
+#[test]
+fn a_belief_notices_broken_dynamics_guides_exploration_and_survives_its_folder() {
+    let (world, survey, agent) = believer();
+    let eval = EvalConfig { context_steps: 80, rounds: 6, ..EvalConfig::default() };
+    for broken in [Broken::Mirrored, Broken::Turned] {
+        let area = told_apart(&*world, &agent, broken, &eval, 0).unwrap().unwrap();
+        assert!(area > 0.95, "{broken:?}: {area}");
+    }
+    // The explorer enters more states than a random walk of the same length.
+    let met = |walk: &Trajectory| evidence_of(&agent, walk).iter().step_by(2).sum::<f32>();
+    let (mut random, mut guided) = (0.0, 0.0);
+    for &context in world.contexts(Split::Test) {
+        for round in 0..3 {
+            random += met(&explore(&*world, context, &eval, 0, round).unwrap());
+            let mut walker = agent.explorer().unwrap();
+            let (mut env, mut rng) = (world.instantiate(context).unwrap(), stream(0, "walk", &[round]));
+            guided += met(&walked(&mut *env, &mut *walker, &*world, &eval, &mut rng).unwrap());
+        }
+    }
+    assert!(guided > random, "{guided} against {random}");
+    // What was kept values actions as before.
+    let mut file = TensorFile::default();
+    let card = agent.kept(&mut file);
+    let file = TensorFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+    let card = serde_json::from_str(&serde_json::to_string(&card).unwrap()).unwrap();
+    let again = FiniteAgent::of_kept(card, world.spec(), &file, &Device::flex()).unwrap();
+    assert_eq!(again.usual.len(), 200);
+    let walk = explore(&*world, world.contexts(Split::Test)[0], &eval, 0, 0).unwrap();
+    let z = agent.task(&Reward::Goal { goal: vec![7.0, 4.0], tolerance: 0.5 });
+    let values =
+        |agent: &FiniteAgent| agent.action_values(&agent.situations(&evidence_of(agent, &walk)), &z, 8);
+    assert_eq!(values(&again), values(&agent));
+    assert_eq!(values(&agent).len(), survey.pairs());
 }

@@ -2,7 +2,7 @@
 
 use super::config::{ActorConfig, FbConfig};
 use crate::error::LearnError;
-use crate::nn::{Adam, AdamConfig, Input, Items, PairConfig, PairNet, Params, TensorFile, Weights};
+use crate::nn::{Adam, AdamConfig, Input, Items, PairConfig, PairNet, Params, RowPair, TensorFile, Weights};
 use burn::tensor::{Device, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
 use windvane_world::Rng;
@@ -40,6 +40,11 @@ impl Actor {
     pub(super) fn act(&self, weights: &Weights, s: Tensor<2>, told: Tensor<2>) -> Tensor<2> {
         let right = Input::Grouped { x: s.clone(), items: Items::PerGroup, group: told };
         self.net.forward(weights, Input::One(s), right).tanh()
+    }
+
+    /// The same actor for single rows, before its tanh.
+    pub(super) fn row(&self, told: &[f32]) -> RowPair {
+        RowPair::new(&self.net, &self.params.weights(), told)
     }
 
     /// Noise that smooths the target's action, cut off, for so many rows.

@@ -1,55 +1,64 @@
 //! A trained agent: from a context and a task to actions.
 
+use super::config::NeuralPlan;
 use super::fb::FbModel;
+use super::lens::Lens;
 use super::lookahead::Landmarks;
 use super::memory::Memory;
 use super::situations::Listener;
+use super::surprise;
 use crate::correction::{CorrectionConfig, Corrector};
-use crate::doctor::{self, Finding, Limits};
 use crate::error::LearnError;
 use crate::latent;
-use std::sync::Arc;
+use crate::task::Visited;
+use std::sync::{Arc, OnceLock};
 use windvane_world::Reward;
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
 
 /// Visited states that a reward function is labelled on; paper: 10,000.
 const LABELS: usize = 10_000;
-/// States that B is examined on.
-const EXAMINED: usize = 400;
 
 /// Forward and backward maps, and what they listen to.
 #[derive(Clone, Debug)]
 pub struct NeuralAgent {
     pub(super) model: FbModel,
     pub(super) listener: Listener,
-    pub(super) refresh: usize,
+    pub(super) plan: NeuralPlan,
     /// Visited states, drawn once, and B of them.
-    labelled: Arc<(Vec<f32>, Vec<f32>)>,
-    pub(super) landmarks: Arc<Landmarks>,
+    pub(super) visited: Arc<Visited>,
+    /// How surprising contexts of the data are that were not learned from, least first; empty if it was not measured.
+    pub(super) usual: Vec<f32>,
+    landmarks: Arc<OnceLock<Landmarks>>,
+    /// What it was trained on; nothing for one that was read from a folder of its own.
+    pub(super) memory: Option<Arc<Memory>>,
     /// What corrects rewards in new contexts.
     corrector: Option<Arc<Corrector>>,
 }
 
 impl NeuralAgent {
-    /// Joins trained parts; `refresh` steps lie between two updates of a belief that goes on learning.
-    pub fn new(model: FbModel, listener: Listener, refresh: usize, seed: u64) -> Self {
-        let memory = &model.memory;
+    /// Joins trained parts.
+    pub fn new(
+        model: FbModel,
+        listener: Listener,
+        memory: &Arc<Memory>,
+        plan: &NeuralPlan,
+        seed: u64,
+    ) -> Self {
         let mut rng = stream(seed, "labels", &[]);
         let mut states = Vec::new();
         for _ in 0..LABELS {
             let group = memory.group(&mut rng);
             states.extend_from_slice(memory.state(&mut rng, group).unwrap_or_default());
         }
-        let b = model.backward(&states);
-        let landmarks = Arc::new(Landmarks::new(&model, &states, &b));
-        Self { listener, refresh, labelled: Arc::new((states, b)), landmarks, model, corrector: None }
+        let agent = Self::of_parts(model, listener, plan.clone(), states, Vec::new());
+        Self { memory: Some(memory.clone()), ..agent }
     }
 
     /// The same, with rewards corrected in each new context.
     #[must_use]
-    pub fn corrected_by(self, config: CorrectionConfig, seed: u64) -> Self {
-        let (seen, led) = self.memory().transitions();
+    pub fn corrected_by(self, memory: &Memory, config: CorrectionConfig, seed: u64) -> Self {
+        let (seen, led) = memory.transitions();
         let b = self.model.backward(&led);
         let count = b.len() / self.model.dim();
         let weights = vec![1.0 / count as f32; count];
@@ -60,17 +69,62 @@ impl NeuralAgent {
     /// What a context adds to every task vector; nothing where rewards are taken as they are.
     pub(super) fn shift(&self, context: &Trajectory) -> Result<Vec<f32>, LearnError> {
         let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
-        corrector.shift(&self.memory().seen_in(context))
+        corrector.shift(&self.lens().seen_in(context))
     }
 
-    /// The data set it knows.
-    pub fn memory(&self) -> &Memory {
-        &self.model.memory
+    /// The same, which knows how surprising a context may be.
+    #[must_use]
+    pub fn calibrated(self, memory: &Memory, seed: u64) -> Self {
+        let usual = surprise::usual(&self, memory, seed);
+        Self { usual, ..self }
+    }
+
+    /// An agent of parts that were kept.
+    pub(super) fn of_parts(
+        model: FbModel,
+        listener: Listener,
+        plan: NeuralPlan,
+        states: Vec<f32>,
+        usual: Vec<f32>,
+    ) -> Self {
+        let b = model.backward(&states);
+        let count = states.len() / model.lens.change().len();
+        let visited = Visited { shares: vec![1.0 / count.max(1) as f32; count], dim: model.dim(), states, b };
+        Self {
+            model,
+            listener,
+            plan,
+            visited: Arc::new(visited),
+            usual,
+            landmarks: Arc::default(),
+            memory: None,
+            corrector: None,
+        }
+    }
+
+    /// How it looks at its world.
+    pub fn lens(&self) -> &Lens {
+        &self.model.lens
     }
 
     /// The forward and backward maps.
     pub fn model(&self) -> &FbModel {
         &self.model
+    }
+
+    /// Visited states and B of them.
+    pub fn visited(&self) -> &Visited {
+        &self.visited
+    }
+
+    /// A net of visited states to look ahead over, made when it is first needed.
+    pub(super) fn landmarks(&self) -> &Landmarks {
+        self.landmarks.get_or_init(|| Landmarks::new(&self.model, &self.visited.states, &self.visited.b))
+    }
+
+    /// Most tokens that a belief is formed from while it goes on learning.
+    pub(super) fn most_tokens(&self) -> usize {
+        (self.plan.belief.longest / self.plan.repeat).max(1)
     }
 
     /// The task vector of a reward, on the sphere: B of a goal; the mean of r(s) B(s) over labelled states; over states
@@ -87,26 +141,13 @@ impl NeuralAgent {
                 states.iter().zip(b.chunks_exact(dim)).for_each(|((_, r), b)| add(b, *r));
             }
             Reward::Function(_) => {
-                let (states, b) = &*self.labelled;
-                let dims = self.memory().change().len();
+                let Visited { states, b, .. } = &*self.visited;
+                let dims = self.lens().change().len();
                 let rows = states.chunks_exact(dims).zip(b.chunks_exact(dim));
                 rows.for_each(|(obs, b)| add(b, reward.of(obs)));
             }
         }
         latent::project(&mut z);
         z
-    }
-
-    /// What can be said of B without knowing the world.
-    pub(super) fn findings(&self) -> Vec<Finding> {
-        let dim = self.model.dim();
-        let rows = EXAMINED.min(self.labelled.1.len() / dim);
-        let [error, rank] = doctor::spread(&self.labelled.1[..rows * dim], &vec![1.0 / rows as f32; rows]);
-        let advice = "raise neural.fb.ortho or train longer: goals that look alike to B get the same z";
-        let what = "mean cosine of two visited states";
-        vec![
-            Finding::at_most("B", what, error, Limits { good: 0.2, fair: 0.4 }, advice),
-            Finding::at_least("B", "effective rank", rank, Limits { good: 20.0, fair: 8.0 }, advice),
-        ]
     }
 }

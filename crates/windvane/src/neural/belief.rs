@@ -5,25 +5,18 @@
 //! perceptron sees the bag of what was met where: recall of single places, which attention learns slowly. g is trained on
 //! transitions of *other* episodes of the context's group: h has to hold what the group shares, which is the dynamics.
 
-use super::config::{BeliefConfig, NeuralPlan, Source};
-use super::memory::{LOUD, Memory, Rows, Sets};
+use super::config::{BeliefConfig, Source};
+use super::lens::{LOUD, Lens};
+use super::memory::Sets;
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Adam, AdamConfig, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer,
-    TensorFile, Weights, to_vec,
+    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig, SetTransformer, Weights,
+    to_vec,
 };
-use crate::train::{Learner, Metrics, scalar, warm_cosine};
-use burn::tensor::activation::softplus;
-use burn::tensor::{Device, Int, Tensor, TensorData};
-use rand::RngExt as _;
-use rand_distr::{Distribution as _, StandardNormal};
-use std::sync::Arc;
-use windvane_world::rng::stream;
+use burn::tensor::{Device, Tensor, TensorData};
 
 /// The log-spread that h begins with: a wide one drowns what an untrained encoder has to say.
 const SHARP: f64 = -3.0;
-/// Weight of telling states of one group from those of another beside predicting changes.
-const THERE: f64 = 0.1;
 /// The squared error of a prediction that halves a code's chance.
 const DOUBT: f32 = 0.1;
 /// Sets that go through the transformer at once; bounds memory, not results.
@@ -32,28 +25,28 @@ const CHUNK: usize = 64;
 /// A belief encoder with its predictor and their weights.
 #[derive(Clone, Debug)]
 pub struct NeuralBelief {
-    dim: usize,
-    token: usize,
-    features: usize,
+    pub(super) dim: usize,
+    pub(super) token: usize,
+    pub(super) features: usize,
     moves: usize,
     source: Source,
-    params: Params,
+    pub(super) params: Params,
     encoder: SetTransformer,
     /// Mean and log-spread of h: from what the transformer makes of the set, and from the bag of what was met where.
     read: Linear,
     recall: Mlp,
-    predictor: Predictor,
+    pub(super) predictor: Predictor,
     /// The predictor that is told nothing: what there is to beat, and what FB acts on.
-    blind: Predictor,
+    pub(super) blind: Predictor,
     /// A code for each group, `[groups, dim]`.
-    codes: ParamId,
+    pub(super) codes: ParamId,
     /// How much likelier a state is under h than in all data, as a logarithm: whether one can be there at all.
-    there: Predictor,
+    pub(super) there: Predictor,
 }
 
 /// g(s, a, h): what is done here, times what h says about it.
 #[derive(Clone, Debug)]
-struct Predictor {
+pub(super) struct Predictor {
     act: Mlp,
     told: Linear,
     trunk: Mlp,
@@ -77,7 +70,7 @@ impl Predictor {
     }
 
     /// `sa [rows, input]`, `h [groups, dim]`, as many rows for each group -> `[rows, dims]`.
-    fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
+    pub(super) fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
         let act = self.act.forward(weights, Input::One(sa)); // [rows, width]
         let told = self.told.forward(weights, Input::One(h), Act::None); // [groups, width]
         let ([rows, width], [groups, _]) = (act.dims(), told.dims());
@@ -87,17 +80,37 @@ impl Predictor {
     }
 }
 
+/// A predictor for one row of plain numbers at a time, under one belief.
+#[derive(Debug)]
+pub(super) struct RowPredictor {
+    act: RowMlp,
+    trunk: RowMlp,
+    told: Vec<f32>,
+    product: Vec<f32>,
+}
+
+impl RowPredictor {
+    /// What a move changes, in usual changes: `sa [features + move]` -> `[dims]`.
+    pub(super) fn predict(&mut self, sa: &[f32]) -> &[f32] {
+        let act = self.act.forward(&[sa]);
+        self.product.clear();
+        self.product.extend(act.iter().zip(&self.told).map(|(act, told)| act * told));
+        self.trunk.forward(&[&self.product, act])
+    }
+}
+
 impl NeuralBelief {
-    /// An untrained encoder for what `memory` holds.
+    /// An untrained encoder for what `lens` shows, and codes for so many groups.
     pub fn new(
-        memory: &Memory,
+        lens: &Lens,
+        groups: usize,
         config: &BeliefConfig,
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
         let mut params = Params::new(device, seed);
         let set = SetConfig {
-            input: memory.token(),
+            input: lens.token(),
             width: config.width,
             heads: config.heads,
             blocks: config.blocks,
@@ -105,22 +118,21 @@ impl NeuralBelief {
         };
         let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
         let read = Linear::new(&mut params, "read", &[config.width], 2 * config.dim)?;
-        let features = memory.features().width();
-        let bag = features * (1 + memory.token() - features);
+        let features = lens.features().width();
+        let bag = features * (1 + lens.token() - features);
         let recall = MlpConfig::paper(&[bag], &[config.predictor], 2 * config.dim);
         let recall = Mlp::new(&mut params, "recall", &recall)?;
-        let (input, dims) = (memory.features().width() + memory.moves().width(), memory.change().len());
+        let (input, dims) = (lens.features().width() + lens.moves().width(), lens.change().len());
         let predictor = Predictor::new(&mut params, "g", input, config, dims)?;
         let blind = Predictor::new(&mut params, "blind", input, config, dims)?;
         let there = Predictor::new(&mut params, "there", features, config, 1)?;
         // Long random vectors are far apart from the first step on.
-        let groups = memory.data().groups();
         let codes = params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?;
         Ok(Self {
             dim: config.dim,
-            token: memory.token(),
+            token: lens.token(),
             features,
-            moves: memory.moves().width(),
+            moves: lens.moves().width(),
             source: Source::Encoder,
             params,
             encoder,
@@ -158,34 +170,32 @@ impl NeuralBelief {
         means
     }
 
+    /// The spread of h for sets of tokens, one standard deviation for each number, `[sets * dim]`.
+    pub fn spread(&self, sets: &[Vec<f32>]) -> Vec<f32> {
+        let weights = self.params.weights();
+        let mut spreads = Vec::with_capacity(sets.len() * self.dim);
+        for chunk in sets.chunks(CHUNK) {
+            let (_, log_std) = self.encode(&weights, &Sets::join(chunk, self.token, self.features));
+            spreads.extend(to_vec(log_std.exp()));
+        }
+        spreads
+    }
+
     /// The mean code given a set of tokens, by Bayes' rule with equal prior chances.
     fn posterior(&self, set: &[f32]) -> Vec<f32> {
         let codes = self.codes();
         let count = set.len() / self.token;
         let mut log: Vec<f32> = vec![0.0; codes.len() / self.dim];
         if count > 0 {
-            let dims = self.token - self.features - self.moves;
-            let mut sa = Vec::with_capacity(count * (self.features + self.moves));
-            let mut s = Vec::with_capacity(count * self.features);
-            for token in set.chunks_exact(self.token) {
-                s.extend_from_slice(&token[..self.features]);
-                sa.extend_from_slice(&token[..self.features]);
-                sa.extend(token[self.features..][..self.moves].iter().map(|x| x / LOUD));
-            }
-            let sa = self.constant(sa, [count, self.features + self.moves]);
-            let s = self.constant(s, [count, self.features]);
+            let s = set.chunks_exact(self.token).flat_map(|token| &token[..self.features]).copied();
+            let s = self.constant(s.collect(), [count, self.features]);
             for (log, code) in log.iter_mut().zip(codes.chunks_exact(self.dim)) {
-                let code = self.constant(code.to_vec(), [1, self.dim]);
-                let change = to_vec(self.predict(sa.clone(), Some(code.clone())));
-                let support = self.support(s.clone(), code);
-                for ((token, change), support) in
-                    set.chunks_exact(self.token).zip(change.chunks_exact(dims)).zip(support)
-                {
-                    let seen = token[self.token - dims..].iter().map(|x| x / LOUD);
-                    let miss: f32 = seen.zip(change).map(|(seen, told)| (seen - told).powi(2)).sum();
-                    // A heavy tail: one push that the predictor gets wrong rules nothing out.
-                    *log += (support.max(0.01)).ln() - (1.0 + miss / DOUBT).ln();
-                }
+                let support = self.support(s.clone(), self.constant(code.to_vec(), [1, self.dim]));
+                // A heavy tail: one push that the predictor gets wrong rules nothing out.
+                let each = self.misses(set, code).into_iter().zip(support);
+                *log += each
+                    .map(|(miss, support)| support.max(0.01).ln() - (1.0 + miss / DOUBT).ln())
+                    .sum::<f32>();
             }
         }
         let best = log.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -198,6 +208,30 @@ impl NeuralBelief {
         mean
     }
 
+    /// The squared error of the predictor under `h [dim]` on each token of a set, over all coordinates, in usual changes.
+    pub fn misses(&self, set: &[f32], h: &[f32]) -> Vec<f32> {
+        let (sa, count) = self.queries(set);
+        let dims = self.token - self.features - self.moves;
+        let change = to_vec(self.predict(sa, Some(self.constant(h.to_vec(), [1, self.dim]))));
+        debug_assert_eq!(change.len(), count * dims);
+        let miss = |(token, change): (&[f32], &[f32])| {
+            let seen = token[self.token - dims..].iter().map(|x| x / LOUD);
+            seen.zip(change).map(|(seen, told)| (seen - told).powi(2)).sum()
+        };
+        set.chunks_exact(self.token).zip(change.chunks_exact(dims)).map(miss).collect()
+    }
+
+    /// States and moves of a set of tokens as the predictor takes them, and their number.
+    fn queries(&self, set: &[f32]) -> (Tensor<2>, usize) {
+        let count = set.len() / self.token;
+        let mut sa = Vec::with_capacity(count * (self.features + self.moves));
+        for token in set.chunks_exact(self.token) {
+            sa.extend_from_slice(&token[..self.features]);
+            sa.extend(token[self.features..][..self.moves].iter().map(|x| x / LOUD));
+        }
+        (self.constant(sa, [count, self.features + self.moves]), count)
+    }
+
     /// What actions change, in units of each coordinate's usual change: `sa [rows, features + move]` and, unless nothing is
     /// known, `h [groups, dim]` with as many rows for each group -> `[rows, dims]`.
     pub fn predict(&self, sa: Tensor<2>, h: Option<Tensor<2>>) -> Tensor<2> {
@@ -206,6 +240,24 @@ impl NeuralBelief {
             Some(h) => self.predictor.forward(&weights, sa, h),
             None => self.blind.forward(&weights, sa, self.nothing()),
         }
+    }
+
+    /// The predictor for single rows; [`Self::tell`] gives it a belief.
+    pub(super) fn row_predictor(&self, knows: bool) -> RowPredictor {
+        let weights = self.params.weights();
+        let net = if knows { &self.predictor } else { &self.blind };
+        let [act, trunk] = [&net.act, &net.trunk].map(|net| RowMlp::new(net, &weights));
+        let mut row = RowPredictor { act, trunk, told: Vec::new(), product: Vec::new() };
+        if !knows {
+            row.told = to_vec(net.told.forward(&weights, Input::One(self.nothing()), Act::None));
+        }
+        row
+    }
+
+    /// Gives a predictor for single rows the belief `h [dim]`.
+    pub(super) fn tell(&self, row: &mut RowPredictor, h: &[f32]) {
+        let h = self.constant(h.to_vec(), [1, self.dim]);
+        row.told = to_vec(self.predictor.told.forward(&self.params.weights(), Input::One(h), Act::None));
     }
 
     /// How much likelier states `s [rows, features]` are under `h [1, dim]` than in all data, at most 1: `[rows]`.
@@ -220,12 +272,12 @@ impl NeuralBelief {
     }
 
     /// A belief that says nothing.
-    fn nothing(&self) -> Tensor<2> {
+    pub(super) fn nothing(&self) -> Tensor<2> {
         Tensor::zeros([1, self.dim], self.params.device())
     }
 
     /// Mean and log-spread of h, `[sets, dim]` each.
-    fn encode(&self, weights: &Weights, sets: &Sets) -> (Tensor<2>, Tensor<2>) {
+    pub(super) fn encode(&self, weights: &Weights, sets: &Sets) -> (Tensor<2>, Tensor<2>) {
         let count = sets.lengths.len();
         let tokens = self.constant(sets.tokens.clone(), [sets.tokens.len() / self.token, self.token]);
         let pooled = self.encoder.forward(weights, tokens, count, Some(&sets.lengths)); // [sets, width]
@@ -236,124 +288,8 @@ impl NeuralBelief {
         (mean, read.slice([0..count, self.dim..2 * self.dim]) + SHARP)
     }
 
-    fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+    pub(super) fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
         Tensor::from_data(TensorData::new(values, shape), self.params.device())
-    }
-}
-
-/// Trains a [`NeuralBelief`].
-#[derive(Debug)]
-pub struct BeliefTrainer {
-    belief: NeuralBelief,
-    adam: Adam,
-    memory: Arc<Memory>,
-    config: BeliefConfig,
-    seed: u64,
-}
-
-impl BeliefTrainer {
-    /// A trainer from the first step.
-    pub fn new(
-        memory: Arc<Memory>,
-        plan: &NeuralPlan,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        let config = plan.belief.clone();
-        let belief = NeuralBelief::new(&memory, &config, seed, device)?;
-        let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
-        let adam = Adam::new(adam, &belief.params);
-        Ok(Self { belief, adam, memory, config, seed })
-    }
-
-    /// The belief as it stands.
-    pub fn belief(&self) -> &NeuralBelief {
-        &self.belief
-    }
-}
-
-impl Learner for BeliefTrainer {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
-        let BeliefConfig { dim, batch, queries, shortest, longest, .. } = self.config;
-        let mut rng = stream(self.seed, "belief-batch", &[step]);
-        let mut contexts = Vec::with_capacity(batch);
-        let mut rows = Rows::default();
-        let mut groups = Vec::with_capacity(batch);
-        for _ in 0..batch {
-            let group = self.memory.group(&mut rng);
-            groups.push(group as i64);
-            let steps = rng.random_range(shortest..=longest);
-            contexts.push(self.memory.context(&mut rng, group, steps));
-            (0..queries).for_each(|_| self.memory.draw(&mut rng, group, &mut rows));
-        }
-        let s = self.belief.constant(rows.s.clone(), [batch * queries, self.belief.features]);
-        let noise: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
-        let dims = self.memory.change().len();
-        let sa = joined(&rows.s, self.memory.features().width(), &rows.a, self.memory.moves().width());
-        let count = rows.delta.len() / dims;
-        let sa =
-            self.belief.constant(sa, [count, self.memory.features().width() + self.memory.moves().width()]);
-        let truth = self.belief.constant(rows.delta, [count, dims]);
-        let noise = self.belief.constant(noise, [batch, dim]);
-
-        let weights = self.belief.params.track();
-        let (mean, log_std) =
-            self.belief.encode(&weights, &Sets::join(&contexts, self.memory.token(), self.belief.features));
-        let h = mean.clone() + log_std.clone().exp() * noise; // [batch, dim]
-        let told = self.belief.predictor.forward(&weights, sa.clone(), h.clone());
-        let blind = self.belief.blind.forward(&weights, sa.clone(), self.belief.nothing());
-        let groups =
-            Tensor::<1, Int>::from_data(TensorData::new(groups, [batch]), self.belief.params.device());
-        let code = weights[self.belief.codes].clone().select(0, groups); // [batch, dim]
-        let known = self.belief.predictor.forward(&weights, sa.clone(), code.clone());
-        let known_miss = (known - truth.clone()).powf_scalar(2.0).mean();
-        let apart = (mean.clone() - code.clone().detach()).powf_scalar(2.0).mean();
-        // States of a group against those of another one in the batch.
-        let turned = |h: Tensor<2>| {
-            let [first, rest] = [0..1, 1..batch].map(|part| h.clone().slice([part, 0..dim]));
-            Tensor::cat(vec![rest, first], 0)
-        };
-        let beliefs = [h.clone(), code.clone()].map(|h| {
-            let own = self.belief.there.forward(&weights, s.clone(), h.clone());
-            let other = self.belief.there.forward(&weights, s.clone(), turned(h));
-            (softplus(own.neg(), 1.0) + softplus(other, 1.0)).mean()
-        });
-        let [there, known_there] = beliefs;
-        let miss = (told - truth.clone()).powf_scalar(2.0).mean();
-        let blind_miss = (blind - truth).powf_scalar(2.0).mean();
-        let variance = (log_std.clone() * 2.0).exp();
-        let kl = (mean.powf_scalar(2.0) + variance - log_std * 2.0 - 1.0).sum() / (2.0 * batch as f64);
-        let mut loss =
-            miss.clone() + blind_miss.clone() + kl.clone() * self.config.kl + there.clone() * THERE;
-        if self.config.codes > 0.0 {
-            loss = loss + known_miss.clone() + known_there * THERE + apart.clone() * self.config.codes;
-        }
-        let measured = [
-            ("loss", &loss),
-            ("miss", &miss),
-            ("known miss", &known_miss),
-            ("blind miss", &blind_miss),
-            ("apart", &apart),
-            ("there", &there),
-            ("kl", &kl),
-        ];
-        let mut metrics: Metrics = measured.map(|(name, tensor)| (name, scalar(tensor))).to_vec();
-        let gradients = loss.backward();
-        drop((loss, miss, known_miss, blind_miss, apart, there, kl));
-        let scale = warm_cosine(step, self.config.steps);
-        let norm = self.adam.step(&mut self.belief.params, weights, gradients, scale, None);
-        metrics.push(("gradient", f64::from(norm)));
-        Ok(metrics)
-    }
-
-    fn save(&self, file: &mut TensorFile) {
-        self.belief.params.save(file, "belief/");
-        self.adam.save(file, "adam/");
-    }
-
-    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
-        self.belief.params.load(file, "belief/")?;
-        Ok(self.adam.load(file, "adam/")?)
     }
 }
 

@@ -12,6 +12,9 @@ pub struct NeuralPlan {
     /// Continuous actions of two components as so many directions at full speed, each with a head of its own; 0 keeps
     /// them continuous and trains an actor, as in the paper.
     pub compass: usize,
+    /// Share of the groups that is kept back from learning, to know how well unseen dynamics are told; paper: 0.
+    #[serde(default)]
+    pub held_out: f64,
     /// What networks see of an observation.
     pub features: FeatureConfig,
     /// The belief encoder and its training.
@@ -168,6 +171,7 @@ impl Default for NeuralPlan {
         Self {
             repeat: 1,
             compass: 0,
+            held_out: 0.0,
             features: FeatureConfig { fourier: 0, length: 0.2 },
             belief: BeliefConfig {
                 dim: 100,
@@ -249,6 +253,7 @@ impl NeuralPlan {
             ("fb.gamma", f64::from(fb.gamma)),
             ("fb.tau", f64::from(fb.tau)),
             ("fb.random_tasks", fb.random_tasks),
+            ("held_out", self.held_out),
         ];
         if let Some((name, value)) = shares.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
             return Err(format!("\"neural.{name}\" is {value}; expected between 0 and 1"));
@@ -270,6 +275,9 @@ impl NeuralPlan {
             return Err(format!("\"neural.{name}\" is {value}; expected a number of at least 0"));
         }
         match () {
+            () if self.held_out > 0.5 => {
+                Err(format!("\"neural.held_out\" is {}; expected at most 0.5", self.held_out))
+            }
             () if fb.gamma >= 1.0 => Err("\"neural.fb.gamma\" is 1; expected less".into()),
             () if fb.dim < 2 => Err(format!("\"neural.fb.dim\" is {}; expected at least 2", fb.dim)),
             () if !(fb.clip.is_finite() && fb.clip > 0.0) => {

@@ -4,7 +4,7 @@
 use super::actor::Actor;
 use super::belief::{NeuralBelief, joined};
 use super::config::{FbConfig, Form, NeuralPlan};
-use super::memory::Memory;
+use super::lens::Lens;
 use super::nets::{Backward, ForwardMap, Query};
 use crate::error::LearnError;
 use crate::nn::{Params, Weights, to_vec};
@@ -20,9 +20,9 @@ pub struct FbModel {
     features: Embedding,
     pub(super) forward: Vec<ForwardMap>,
     pub(super) actor: Option<Actor>,
-    pub(super) memory: Arc<Memory>,
+    pub(super) lens: Arc<Lens>,
     /// The predictor that F goes through, for [`Form::Predictor`].
-    predictor: Option<Arc<NeuralBelief>>,
+    pub(super) predictor: Option<Arc<NeuralBelief>>,
 }
 
 /// Features of states.
@@ -50,32 +50,32 @@ pub(super) struct Places {
 }
 
 impl FbModel {
-    /// Untrained networks for what `memory` holds, under conditions of width `condition`.
+    /// Untrained networks for what `lens` shows, under conditions of width `condition`.
     pub fn new(
-        memory: Arc<Memory>,
+        lens: Arc<Lens>,
         condition: usize,
         predictor: Option<Arc<NeuralBelief>>,
         plan: &NeuralPlan,
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
-        Self::build(memory, condition, predictor, None, plan.fb.clone(), seed, device)
+        Self::build(lens, condition, predictor, None, plan.fb.clone(), seed, device)
     }
 
     /// Untrained successor features of `phi`, told nothing of the dynamics.
     pub fn over(
         phi: Phi,
-        memory: Arc<Memory>,
+        lens: Arc<Lens>,
         plan: &NeuralPlan,
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
         let config = FbConfig { dim: phi.dim(), forward: Form::Paper, ..plan.fb.clone() };
-        Self::build(memory, 0, None, Some(phi), config, seed, device)
+        Self::build(lens, 0, None, Some(phi), config, seed, device)
     }
 
     fn build(
-        memory: Arc<Memory>,
+        lens: Arc<Lens>,
         condition: usize,
         predictor: Option<Arc<NeuralBelief>>,
         phi: Option<Phi>,
@@ -84,7 +84,7 @@ impl FbModel {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let bad = |problem: &str| LearnError::Config { origin: "plan".into(), problem: problem.into() };
-        let (width, choices) = (memory.features().width(), memory.moves().choices());
+        let (width, choices) = (lens.features().width(), lens.moves().choices());
         let predictor = match (config.forward, predictor) {
             (Form::Paper, _) => None,
             (Form::Predictor, Some(predictor)) if choices.is_some() => Some(predictor),
@@ -95,7 +95,7 @@ impl FbModel {
                 ));
             }
         };
-        let action = if choices.is_some() { 0 } else { memory.moves().width() };
+        let action = if choices.is_some() { 0 } else { lens.moves().width() };
         let heads = if predictor.is_some() { 1 } else { choices.unwrap_or(1) };
         let mut params = Params::new(device, seed);
         let features = match phi {
@@ -111,7 +111,7 @@ impl FbModel {
             Some(_) => None,
             None => Some(Actor::new([width, action, condition], &config, seed, device)?),
         };
-        Ok(Self { config, params, features, forward, actor, memory, predictor })
+        Ok(Self { config, params, features, forward, actor, lens, predictor })
     }
 
     /// d.
@@ -124,14 +124,14 @@ impl FbModel {
         if obs.is_empty() {
             return Vec::new();
         }
-        to_vec(self.embedded(&self.params.weights(), self.features_of(obs)))
+        to_vec(self.embedded(&self.params.weights(), self.lens.features_of(obs)))
     }
 
     /// The same of what networks see of states, `[rows, d]`.
     pub(super) fn embedded(&self, weights: &Weights, s: Vec<f32>) -> Tensor<2> {
         match &self.features {
             Embedding::Learned(backward) => {
-                backward.forward(weights, self.matrix(s, self.memory.features().width()))
+                backward.forward(weights, self.matrix(s, self.lens.features().width()))
             }
             Embedding::Given(phi) => self.matrix(phi.of(s), self.dim()),
         }
@@ -142,18 +142,10 @@ impl FbModel {
         matches!(self.features, Embedding::Given(_))
     }
 
-    /// Features of rows of observations.
-    pub(super) fn features_of(&self, obs: &[f32]) -> Vec<f32> {
-        let mut features = Vec::new();
-        obs.chunks_exact(self.memory.change().len())
-            .for_each(|obs| self.memory.features().push(obs, &mut features));
-        features
-    }
-
     /// What each forward net gives for every choice in every place: `[rows * choices * head]` for each net.
     pub(super) fn heads(&self, weights: &Weights, places: &Places) -> Vec<Vec<f32>> {
         let s = match self.afterstates(places) {
-            Some(next) => self.features_of(&next),
+            Some(next) => self.lens.features_of(&next),
             None => places.features.clone(),
         };
         let query = self.query(s, None, places);
@@ -163,10 +155,10 @@ impl FbModel {
     /// Where each choice leads from each place, as the predictor sees it: `[rows * choices, dims]`; nothing without one.
     pub(super) fn afterstates(&self, places: &Places) -> Option<Vec<f32>> {
         let predictor = self.predictor.as_ref()?;
-        let moves = self.memory.moves();
+        let moves = self.lens.moves();
         let choices = moves.choices().unwrap_or(1);
         let seen: Vec<Vec<f32>> = (0..choices).map(|choice| moves.seen(choice)).collect();
-        let width = self.memory.features().width();
+        let width = self.lens.features().width();
         let mut sa = Vec::with_capacity(places.features.len() * choices + seen.len());
         for s in places.features.chunks_exact(width) {
             for a in &seen {
@@ -174,27 +166,27 @@ impl FbModel {
                 sa.extend_from_slice(a);
             }
         }
-        let dims = self.memory.change().len();
+        let dims = self.lens.change().len();
         let repeated: Vec<f32> = places.obs.chunks_exact(dims).flat_map(|obs| obs.repeat(choices)).collect();
         Some(self.after(predictor, sa, &repeated, &places.beliefs))
     }
 
     /// Where the moves in `sa [rows, features + move]` lead from `obs [rows, dims]`.
     fn after(&self, predictor: &NeuralBelief, sa: Vec<f32>, obs: &[f32], beliefs: &[f32]) -> Vec<f32> {
-        let width = self.memory.features().width() + self.memory.moves().width();
+        let width = self.lens.features().width() + self.lens.moves().width();
         let h = (!beliefs.is_empty()).then(|| self.matrix(beliefs.to_vec(), predictor.dim()));
         let change = to_vec(predictor.predict(self.matrix(sa, width), h)); // [rows, dims]
-        let sizes = self.memory.change().iter().cycle();
+        let sizes = self.lens.change().iter().cycle();
         obs.iter().zip(&change).zip(sizes).map(|((x, change), size)| x + change * size).collect()
     }
 
     /// The query of a transition's own action: its head, its vector, or where the predictor says it leads.
     pub(super) fn own_query(&self, places: &Places, a: &[f32]) -> Query {
-        let (features, moves) = (self.memory.features().width(), self.memory.moves());
+        let (features, moves) = (self.lens.features().width(), self.lens.moves());
         if let Some(predictor) = &self.predictor {
             let sa = joined(&places.features, features, a, moves.width());
             let next = self.after(predictor, sa, &places.obs, &places.beliefs);
-            return self.query(self.features_of(&next), None, places);
+            return self.query(self.lens.features_of(&next), None, places);
         }
         let a = moves.choices().is_none().then(|| self.matrix(a.to_vec(), moves.width()));
         self.query(places.features.clone(), a, places)
@@ -211,7 +203,7 @@ impl FbModel {
     /// Whether one can be at the places of a single group at all, as its belief sees it, 0 to 1; nothing without a belief.
     pub(super) fn support(&self, places: &Places) -> Option<Vec<f32>> {
         let predictor = self.predictor.as_ref().filter(|_| !places.beliefs.is_empty())?;
-        let s = self.matrix(places.features.clone(), self.memory.features().width());
+        let s = self.matrix(places.features.clone(), self.lens.features().width());
         Some(predictor.support(s, self.matrix(places.beliefs.clone(), predictor.dim())))
     }
 
@@ -227,7 +219,7 @@ impl FbModel {
 
     pub(super) fn query(&self, s: Vec<f32>, a: Option<Tensor<2>>, places: &Places) -> Query {
         let told = places.told.len() / places.groups;
-        let s = self.matrix(s, self.memory.features().width());
+        let s = self.matrix(s, self.lens.features().width());
         Query { s, a, told: self.matrix(places.told.clone(), told) }
     }
 
@@ -251,10 +243,10 @@ impl FbModel {
         if let Some(actor) = &self.actor {
             let query = self.query(places.features.clone(), None, places);
             let vectors = to_vec(actor.act(&actor.params.weights(), query.s, query.told));
-            return (vec![0; vectors.len() / self.memory.moves().width()], vectors);
+            return (vec![0; vectors.len() / self.lens.moves().width()], vectors);
         }
         let values = self.values(&self.heads(&self.params.weights(), places), z, places.groups);
-        let choices = self.memory.moves().choices().unwrap_or(1);
+        let choices = self.lens.moves().choices().unwrap_or(1);
         let best = |q: &[f32]| (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
         (values.chunks_exact(choices).map(best).collect(), Vec::new())
     }

@@ -4,6 +4,7 @@
 use super::config::FeatureConfig;
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
+use serde::{Deserialize, Serialize};
 use std::f32::consts::TAU;
 use windvane_world::EnvSpec;
 use windvane_world::rng::stream;
@@ -12,9 +13,11 @@ use windvane_world::rng::stream;
 const MOST_VALUES: usize = 64;
 /// A range beyond this says nothing about the values that occur.
 const WIDEST: f32 = 1e4;
+/// Nor does one whose half is more than so many standard deviations of them: a few outliers made it.
+const LOOSE: f32 = 3.0;
 
 /// From observations to network inputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Features {
     dims: Vec<Coordinate>,
     /// Numbers before the Fourier features.
@@ -25,7 +28,8 @@ pub struct Features {
     waves: Vec<f32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Coordinate {
     /// One of so many values from `low`.
     Whole { low: f32, values: usize },
@@ -34,23 +38,25 @@ enum Coordinate {
 }
 
 impl Features {
-    /// The features of `spec`'s observations. A coordinate without a sensible range is scaled by what `sample`, rows of
+    /// The features of `spec`'s observations. A coordinate without a range that fits is scaled by what `sample`, rows of
     /// observations, holds.
     pub fn new(spec: &EnvSpec, config: &FeatureConfig, sample: &[f32], seed: u64) -> Self {
         let dims: Vec<Coordinate> = spec
             .observation
             .iter()
             .enumerate()
-            .map(|(i, dim)| match dim.values().filter(|&values| values <= MOST_VALUES) {
-                Some(values) => Coordinate::Whole { low: dim.low, values },
-                None if (dim.high - dim.low).is_finite() && dim.high - dim.low < WIDEST => {
-                    let half = ((dim.high - dim.low) / 2.0).max(f32::MIN_POSITIVE);
-                    Coordinate::Smooth { middle: f32::midpoint(dim.low, dim.high), scale: 1.0 / half }
+            .map(|(i, dim)| {
+                if let Some(values) = dim.values().filter(|&values| values <= MOST_VALUES) {
+                    return Coordinate::Whole { low: dim.low, values };
                 }
-                None => {
-                    let (mean, deviation) = moments(sample.iter().skip(i).step_by(spec.obs_dim()).copied());
-                    Coordinate::Smooth { middle: mean, scale: 1.0 / (2.0 * deviation).max(1e-6) }
+                let (mean, deviation) = moments(sample.iter().skip(i).step_by(spec.obs_dim()).copied());
+                let half = (dim.high - dim.low) / 2.0;
+                let loose = deviation > 0.0 && half > LOOSE * deviation;
+                if half.is_finite() && half < WIDEST && !loose {
+                    let scale = 1.0 / half.max(f32::MIN_POSITIVE);
+                    return Coordinate::Smooth { middle: f32::midpoint(dim.low, dim.high), scale };
                 }
+                Coordinate::Smooth { middle: mean, scale: 1.0 / (2.0 * deviation).max(1e-6) }
             })
             .collect();
         let smooth = dims.iter().filter(|dim| matches!(dim, Coordinate::Smooth { .. })).count();
@@ -65,6 +71,17 @@ impl Features {
             waves.push(rng.random_range(0.0..TAU));
         }
         Self { dims, plain, smooth, waves }
+    }
+
+    /// Whether its parts fit each other and observations of so many numbers.
+    pub(super) fn fits(&self, dims: usize) -> bool {
+        let smooth = self.dims.iter().filter(|dim| matches!(dim, Coordinate::Smooth { .. })).count();
+        let whole = |dim: &Coordinate| !matches!(dim, Coordinate::Whole { values: 0, .. });
+        self.dims.len() == dims
+            && self.dims.iter().all(whole)
+            && self.smooth == smooth
+            && self.plain == self.dims.iter().map(|dim| dim.width()).sum::<usize>()
+            && self.waves.len().is_multiple_of(smooth + 1)
     }
 
     /// Numbers in an input.
@@ -151,10 +168,18 @@ mod tests {
     fn whole_numbers_become_one_of_many_and_the_others_lie_between_minus_one_and_one() {
         let spec = spec(vec![dim(2.0, 4.0, true), dim(-1.0, 3.0, false), dim(f32::MIN, f32::MAX, false)]);
         let config = FeatureConfig { fourier: 0, length: 0.2 };
-        let sample = [2.0, 0.0, 10.0, 2.0, 0.0, 14.0];
+        let sample = [2.0, -1.0, 10.0, 2.0, 2.0, 14.0];
         let map = Features::new(&spec, &config, &sample, 0);
         assert_eq!(features(&map, &[3.0, 2.0, 16.0]), [0.0, 1.0, 0.0, 0.5, 1.0]);
         assert_eq!(features(&map, &[2.0, -1.0, 12.0]), [1.0, 0.0, 0.0, -1.0, 0.0]);
+    }
+
+    #[test]
+    fn outliers_do_not_squeeze_the_usual_values_together() {
+        let spec = spec(vec![dim(-100.0, 1000.0, false)]);
+        let sample: Vec<f32> = (0..100).map(|i| if i % 2 == 0 { 1.0 } else { 3.0 }).collect();
+        let map = Features::new(&spec, &FeatureConfig { fourier: 0, length: 0.2 }, &sample, 0);
+        assert_eq!(features(&map, &[4.0]), [1.0]);
     }
 
     #[test]

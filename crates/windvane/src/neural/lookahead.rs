@@ -30,7 +30,7 @@ pub(super) struct Worth {
 impl Landmarks {
     /// Picks landmarks from visited states `[rows, dims]`, of which `b [rows, d]` is B.
     pub(super) fn new(model: &FbModel, states: &[f32], b: &[f32]) -> Self {
-        let change = model.memory.change();
+        let change = model.lens.change();
         let (dims, dim) = (change.len(), model.dim());
         let mut spacing = 0.5;
         let kept = loop {
@@ -52,7 +52,7 @@ impl Landmarks {
         };
         let obs: Vec<f32> = kept.iter().flat_map(|&row| &states[row * dims..][..dims]).copied().collect();
         let b: Vec<f32> = kept.iter().flat_map(|&row| &b[row * dim..][..dim]).copied().collect();
-        Self { features: model.features_of(&obs), obs, reward: b, spacing }
+        Self { features: model.lens.features_of(&obs), obs, reward: b, spacing }
     }
 
     /// What every landmark is worth to a game that is told `told`, believes `belief` and wants `z`, after `sweeps`.
@@ -100,7 +100,7 @@ impl Landmarks {
 
     /// The landmarks near each state.
     fn links(&self, model: &FbModel, states: &[f32]) -> Vec<Link> {
-        let change = model.memory.change();
+        let change = model.lens.change();
         let link = |state: &[f32]| {
             let mut near = [(f32::INFINITY, 0); NEAR];
             for (i, landmark) in self.obs.chunks_exact(change.len()).enumerate() {

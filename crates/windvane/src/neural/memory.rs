@@ -1,32 +1,24 @@
 //! A data set as the learner draws from it: held transitions of a group, and contexts as sets of tokens.
 
 use super::config::NeuralPlan;
-use super::features::{Features, moments};
-use super::moves::Moves;
+use super::lens::Lens;
 use crate::error::LearnError;
 use rand::RngExt as _;
-use windvane_world::Rng;
+use std::sync::Arc;
 use windvane_world::episodes::{Episodes, Window};
-use windvane_world::rng::stream;
-use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, ContextId};
+use windvane_world::{ContextId, Rng};
 
 /// Draws before a transition is taken whatever its action.
 const TRIES: usize = 64;
-/// How much louder than places actions and changes speak in a token: there are fewer of them.
-pub(super) const LOUD: f32 = 4.0;
-/// Transitions that the scale of changes is measured on.
-const SAMPLE: usize = 4096;
 
 /// A data set and how it is looked at.
 #[derive(Debug)]
 pub struct Memory {
     data: Episodes,
-    features: Features,
-    moves: Moves,
-    repeat: usize,
-    /// The usual size of a change of each coordinate over a held action.
-    change: Vec<f32>,
+    lens: Arc<Lens>,
+    /// The groups of the data that are learned from, and those that are kept back to measure on.
+    learned: Vec<usize>,
+    held_out: Vec<usize>,
 }
 
 /// Transitions over held actions, as networks see them.
@@ -71,23 +63,13 @@ impl Memory {
                 format!("group {group} has fewer than 2 episodes of at least {shortest} transitions");
             return Err(LearnError::run(data.path(), problem));
         }
-        let moves = Moves::new(&data.spec().action, plan)?;
-        let mut rng = stream(seed, "memory", &[]);
-        let mut sample = Vec::new();
-        let mut changes = Vec::new();
-        let dims = data.spec().obs_dim();
-        for _ in 0..SAMPLE {
-            let Some(window) = data.sample_window(&mut rng, plan.repeat) else { break };
-            let obs = data.observations(window.episode);
-            let (from, to) = (window.start * dims, (window.start + plan.repeat) * dims);
-            sample.extend_from_slice(&obs[from..from + dims]);
-            changes.extend(obs[to..to + dims].iter().zip(&obs[from..]).map(|(to, from)| to - from));
-        }
-        let change = (0..dims)
-            .map(|dim| moments(changes.iter().skip(dim).step_by(dims).copied()).1.max(1e-6))
-            .collect();
-        let features = Features::new(data.spec(), &plan.features, &sample, seed);
-        Ok(Self { data, features, moves, repeat: plan.repeat, change })
+        let lens = Arc::new(Lens::new(&data, plan, seed)?);
+        // Spread over the data, which may be in some order.
+        let kept = (plan.held_out * data.groups() as f64) as usize;
+        let is_held =
+            |group: &usize| kept > 0 && (group + 1) * kept / data.groups() > group * kept / data.groups();
+        let (held_out, learned) = (0..data.groups()).partition(is_held);
+        Ok(Self { data, lens, learned, held_out })
     }
 
     /// The data set.
@@ -95,41 +77,25 @@ impl Memory {
         &self.data
     }
 
-    /// What networks see of observations.
-    pub fn features(&self) -> &Features {
-        &self.features
+    /// How it is looked at.
+    pub fn lens(&self) -> &Arc<Lens> {
+        &self.lens
     }
 
-    /// What networks see of actions.
-    pub fn moves(&self) -> &Moves {
-        &self.moves
-    }
-
-    /// Steps that an action is held.
-    pub fn repeat(&self) -> usize {
-        self.repeat
-    }
-
-    /// The usual size of a change of each coordinate over a held action.
-    pub fn change(&self) -> &[f32] {
-        &self.change
-    }
-
-    /// Numbers in a token.
-    pub fn token(&self) -> usize {
-        self.features.width() + self.moves.width() + self.change.len()
+    /// Number of groups that are learned from.
+    pub fn groups(&self) -> usize {
+        self.learned.len()
     }
 
     /// Draws a group.
     pub fn group(&self, rng: &mut Rng) -> usize {
-        rng.random_range(0..self.data.groups())
+        rng.random_range(0..self.learned.len())
     }
 
-    /// The group of a context; nothing for one that the data does not know, or whose contexts are not labelled.
-    pub fn privileged_group(&self, context: ContextId) -> Option<usize> {
+    /// The context of each group; nothing where contexts are not labelled.
+    pub fn privileged_contexts(&self) -> Option<Vec<ContextId>> {
         let labels = self.data.privileged_context_labels()?;
-        (0..self.data.groups())
-            .find(|&group| self.data.group_episodes(group).any(|episode| labels.of(episode) == context))
+        Some(self.learned.iter().map(|&group| labels.of(self.data.group_episodes(group).start)).collect())
     }
 
     /// Adds a transition of `group` to `rows`, drawn uniformly from those whose action is held.
@@ -138,10 +104,11 @@ impl Memory {
         let mut tries = 0;
         loop {
             tries += 1;
-            let Some(window) = self.data.sample_group_window(rng, group, self.repeat) else { return };
+            let window = self.data.sample_group_window(rng, self.learned[group], self.lens.repeat());
+            let Some(window) = window else { return };
             rows.a.truncate(start);
             self.push_held(window, &mut rows.a);
-            let choice = self.moves.choice(&rows.a[start..]);
+            let choice = self.lens.moves().choice(&rows.a[start..]);
             if let Some(choice) = choice.or((tries == TRIES).then_some(0)) {
                 rows.choice.push(choice as i64);
                 return self.push_states(window, rows);
@@ -151,70 +118,52 @@ impl Memory {
 
     /// An observation drawn uniformly from all of a group's.
     pub fn state(&self, rng: &mut Rng, group: usize) -> Option<&[f32]> {
-        let window = self.data.sample_group_window(rng, group, 1)?;
-        let dims = self.change.len();
+        let window = self.data.sample_group_window(rng, self.learned[group], 1)?;
+        let dims = self.data.spec().obs_dim();
         Some(&self.data.observations(window.episode)[window.start * dims..][..dims])
     }
 
     /// A context of `group`: so many consecutive steps of one episode, or as many as there are.
     pub fn context(&self, rng: &mut Rng, group: usize, steps: usize) -> Vec<f32> {
+        self.tokens(rng, self.learned[group], steps)
+    }
+
+    /// A context of a group that is not learned from; of one that is if none is kept back.
+    pub fn fresh_context(&self, rng: &mut Rng, steps: usize) -> Vec<f32> {
+        let from = if self.held_out.is_empty() { &self.learned } else { &self.held_out };
+        let group = from[rng.random_range(0..from.len())];
+        self.tokens(rng, group, steps)
+    }
+
+    fn tokens(&self, rng: &mut Rng, group: usize, steps: usize) -> Vec<f32> {
         let mut tokens = Vec::new();
         let longest = self.data.group_episodes(group).map(|e| self.data.length(e)).max().unwrap_or(0);
         let steps = steps.min(longest);
         let Some(window) = self.data.sample_group_window(rng, group, steps) else { return tokens };
-        let dims = self.change.len();
-        let obs = &self.data.observations(window.episode)[window.start * dims..];
+        let obs = &self.data.observations(window.episode)[window.start * self.data.spec().obs_dim()..];
         let actions = self.data.actions(window.episode);
-        self.push_tokens(steps, obs, |step| actions.get(window.start + step), &mut tokens);
+        self.lens.push_tokens(steps, obs, |step| actions.get(window.start + step), &mut tokens);
         tokens
-    }
-
-    /// The tokens of a trajectory.
-    pub fn tokens_of(&self, walk: &Trajectory) -> Vec<f32> {
-        let mut tokens = Vec::new();
-        self.push_tokens(walk.len(), walk.observations(), |step| walk.actions().get(step), &mut tokens);
-        tokens
-    }
-
-    /// Adds a token for every `repeat` steps: the state, the mean action, the change.
-    pub fn push_tokens<'a>(
-        &self,
-        steps: usize,
-        obs: &[f32],
-        action: impl Fn(usize) -> Action<'a>,
-        tokens: &mut Vec<f32>,
-    ) {
-        let dims = self.change.len();
-        for start in (0..(steps + 1).saturating_sub(self.repeat)).step_by(self.repeat) {
-            let state = &obs[start * dims..][..dims];
-            self.features.push(state, tokens);
-            let place = tokens.len();
-            self.moves.push((start..start + self.repeat).map(&action), tokens);
-            self.push_change(state, &obs[(start + self.repeat) * dims..], tokens);
-            tokens[place..].iter_mut().for_each(|x| *x *= LOUD);
-        }
     }
 
     fn push_held(&self, window: Window, out: &mut Vec<f32>) {
         let actions = self.data.actions(window.episode);
-        self.moves.push((window.start..window.start + self.repeat).map(|step| actions.get(step)), out);
+        self.lens
+            .moves()
+            .push((window.start..window.start + self.lens.repeat()).map(|step| actions.get(step)), out);
     }
 
     fn push_states(&self, window: Window, rows: &mut Rows) {
-        let dims = self.change.len();
+        let (lens, dims) = (&self.lens, self.data.spec().obs_dim());
         let obs = self.data.observations(window.episode);
-        let end = window.start + self.repeat;
+        let end = window.start + lens.repeat();
         let (state, next) = (&obs[window.start * dims..][..dims], &obs[end * dims..][..dims]);
-        self.features.push(state, &mut rows.s);
-        self.features.push(next, &mut rows.next);
-        self.push_change(state, next, &mut rows.delta);
+        lens.features().push(state, &mut rows.s);
+        lens.features().push(next, &mut rows.next);
+        lens.push_change(state, next, &mut rows.delta);
         rows.obs.extend_from_slice(state);
         let over = self.data.terminated(window.episode) && end == self.data.length(window.episode);
         rows.alive.push(f32::from(u8::from(!over)));
-    }
-
-    fn push_change(&self, from: &[f32], to: &[f32], out: &mut Vec<f32>) {
-        out.extend(from.iter().zip(to).zip(&self.change).map(|((from, to), size)| (to - from) / size));
     }
 }
 

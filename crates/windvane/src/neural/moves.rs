@@ -2,6 +2,7 @@
 
 use super::config::NeuralPlan;
 use crate::error::LearnError;
+use serde::{Deserialize, Serialize};
 use std::f32::consts::TAU;
 use windvane_world::{Action, ActionBuf, ActionSpace};
 
@@ -9,7 +10,8 @@ use windvane_world::{Action, ActionBuf, ActionSpace};
 const SHORTEST_PUSH: f32 = 0.7;
 
 /// How actions of an environment look to the learner.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Moves {
     /// One of so many.
     Discrete(usize),

@@ -2,7 +2,7 @@
 
 use super::config::FbConfig;
 use crate::error::LearnError;
-use crate::nn::{Input, Items, Mlp, MlpConfig, PairConfig, PairNet, Params, Weights, ops};
+use crate::nn::{Input, Items, Mlp, MlpConfig, PairConfig, PairNet, Params, RowPair, Weights, ops};
 use burn::tensor::{Int, Tensor};
 
 /// Backward map B(s), of length sqrt(d); never told anything but the state.
@@ -80,6 +80,11 @@ impl ForwardMap {
         };
         let net = PairNet::new(params, name, &pair)?;
         Ok(Self { net, heads, dim: config.dim, skip: config.z_skip, scale: 1.0 / (1.0 - config.gamma) })
+    }
+
+    /// The same map for single rows, told nothing yet.
+    pub(super) fn row(&self, weights: &Weights, told: &[f32]) -> RowPair {
+        RowPair::new(&self.net, weights, told)
     }
 
     /// Numbers that a head gives.

@@ -5,11 +5,15 @@ use super::agent::NeuralAgent;
 use super::fb::Places;
 use super::lookahead::Worth;
 use super::situations::Listener;
+use super::surprise;
+use super::tokens::TokenSet;
 use crate::agent::{Acting, Agent, Players, once_each};
+use crate::deploy::Core;
 use crate::doctor::Finding;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig};
 use crate::latent;
+use crate::nn::TensorFile;
 use crate::train::Metrics;
 use windvane_world::protocol::{Game, Team};
 use windvane_world::trajectory::Trajectory;
@@ -27,8 +31,8 @@ struct NeuralTeam<'a> {
 /// One game.
 #[derive(Debug)]
 struct Table {
-    /// What was seen, as tokens.
-    tokens: Vec<f32>,
+    /// What was seen.
+    tokens: TokenSet,
     /// What is wanted, and what the context adds to that; nothing where rewards are taken as they are.
     z: Vec<f32>,
     shift: Vec<f32>,
@@ -49,10 +53,10 @@ struct Table {
 
 impl Agent for NeuralAgent {
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
-        let held = self.memory().data().spec().action.buffer();
+        let held = self.lens().spec().action.buffer();
         let shifts = once_each(contexts, |context| self.shift(context))?;
         let table = |(context, shift): (&&Trajectory, Vec<f32>)| Table {
-            tokens: self.memory().tokens_of(context),
+            tokens: TokenSet::new(self.lens().tokens_of(context), self.lens().token(), self.most_tokens()),
             z: Vec::new(),
             shift,
             condition: Vec::new(),
@@ -77,13 +81,21 @@ impl Agent for NeuralAgent {
         Ok(Metrics::new()) // its trainer logs them with every row
     }
 
-    fn examine(&self, _: &dyn Cmdp, _: &EvalConfig, _: u64) -> Result<Vec<Finding>, LearnError> {
-        Ok(self.findings())
+    fn surprise(&self, context: &Trajectory) -> Option<f64> {
+        surprise::of(self, &self.lens().tokens_of(context)).map(f64::from)
+    }
+
+    fn keep(&self, file: &mut TensorFile) -> Result<Core, LearnError> {
+        Ok(Core::Neural(Box::new(self.kept(file))))
+    }
+
+    fn examine(&self, _: &dyn Cmdp, _: &EvalConfig, seed: u64) -> Result<Vec<Finding>, LearnError> {
+        Ok(self.findings(seed))
     }
 
     fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
         let Some(belief) = self.listener.belief() else { return Vec::new() };
-        belief.infer(&contexts.iter().map(|context| self.memory().tokens_of(context)).collect::<Vec<_>>())
+        belief.infer(&contexts.iter().map(|context| self.lens().tokens_of(context)).collect::<Vec<_>>())
     }
 }
 
@@ -97,15 +109,16 @@ impl NeuralTeam<'_> {
         for &game in which {
             let table = &mut self.tables[game];
             let told = [&table.condition[..], &table.z].concat();
-            let landmarks = &self.agent.landmarks;
+            let landmarks = self.agent.landmarks();
             table.worth = landmarks.worth(self.agent.model(), &told, &table.belief, &table.z, self.lookahead);
         }
     }
 
     fn believe(&mut self, which: &[usize]) {
         let Some(belief) = self.agent.listener.belief() else { return };
-        let sets: Vec<Vec<f32>> = which.iter().map(|&game| self.tables[game].tokens.clone()).collect();
-        let means = belief.infer(&sets);
+        let sets: Vec<Vec<f32>> =
+            which.iter().map(|&game| self.tables[game].tokens.tokens().to_vec()).collect();
+        let means = self.agent.listener.beliefs(&sets);
         for (&game, h) in which.iter().zip(means.chunks_exact(belief.dim())) {
             let table = &mut self.tables[game];
             table.condition = self.agent.listener.conditions(h);
@@ -122,7 +135,7 @@ impl NeuralTeam<'_> {
         let model = self.agent.model();
         let tables = || which.iter().map(|&game| &self.tables[game]);
         let places = Places {
-            features: model.features_of(&obs),
+            features: model.lens.features_of(&obs),
             obs,
             told: tables().flat_map(|t| t.condition.iter().chain(&t.z)).copied().collect(),
             beliefs: tables().flat_map(|t| &t.belief).copied().collect(),
@@ -135,15 +148,15 @@ impl NeuralTeam<'_> {
                 choices.iter_mut().zip(tables()).zip(after.chunks_exact(after.len() / which.len()))
             {
                 let Some(worth) = &table.worth else { continue };
-                let q = self.agent.landmarks.between(model, worth, after);
+                let q = self.agent.landmarks().between(model, worth, after);
                 *choice = (1..q.len()).fold(0, |best, a| if q[a] > q[best] { a } else { best });
             }
         }
-        let (memory, width) = (self.agent.memory(), vectors.len() / which.len());
+        let (lens, width) = (self.agent.lens(), vectors.len() / which.len());
         for (i, (&game, &choice)) in which.iter().zip(&choices).enumerate() {
             let table = &mut self.tables[game];
-            table.held = memory.moves().action(choice, &vectors[i * width..(i + 1) * width]);
-            table.left = memory.repeat();
+            table.held = lens.moves().action(choice, &vectors[i * width..(i + 1) * width]);
+            table.left = lens.repeat();
         }
     }
 }
@@ -155,7 +168,7 @@ impl Team for NeuralTeam<'_> {
         for (table, game) in self.tables.iter_mut().zip(games) {
             table.z = latent::shifted(self.agent.task(&game.task.reward), &table.shift);
             if matches!(self.agent.listener, Listener::ContextId { .. }) {
-                (table.condition, table.belief) = self.agent.listener.told(self.agent.memory(), game.context);
+                (table.condition, table.belief) = self.agent.listener.told(game.context);
             }
         }
         self.listen(&(0..games.len()).collect::<Vec<_>>());
@@ -169,7 +182,7 @@ impl Team for NeuralTeam<'_> {
         _: &mut [Game],
         actions: &mut Actions,
     ) -> Result<(), LearnError> {
-        let dims = self.agent.memory().change().len();
+        let dims = self.agent.lens().change().len();
         let free = running.iter().zip(obs.chunks_exact(dims));
         let free = free.filter(|(game, _)| self.tables[**game].left == 0);
         let (which, places): (Vec<usize>, Vec<&[f32]>) = free.map(|(&game, obs)| (game, obs)).unzip();
@@ -192,8 +205,8 @@ impl Team for NeuralTeam<'_> {
         if !self.online {
             return Ok(());
         }
-        let memory = self.agent.memory();
-        let (dims, repeat) = (memory.change().len(), memory.repeat());
+        let lens = self.agent.lens();
+        let (dims, repeat) = (lens.change().len(), lens.repeat());
         let mut stale = Vec::new();
         for (row, &game) in running.iter().enumerate() {
             let (obs, next) = (&obs[row * dims..][..dims], &next[row * dims..][..dims]);
@@ -206,10 +219,12 @@ impl Team for NeuralTeam<'_> {
             table.stale += 1;
             if table.done.len() == repeat {
                 let action = |step: usize| table.done[step].as_action();
-                memory.push_tokens(repeat, &table.seen, action, &mut table.tokens);
+                let mut token = Vec::with_capacity(lens.token());
+                lens.push_tokens(repeat, &table.seen, action, &mut token);
+                table.tokens.push(&token);
                 table.seen.clear();
                 table.done.clear();
-                if table.stale >= self.agent.refresh {
+                if table.stale >= self.agent.plan.belief.refresh {
                     stale.push(game);
                 }
             }

@@ -42,6 +42,8 @@ pub enum Listener {
     ContextId {
         /// Number of groups.
         groups: usize,
+        /// The context of each, where the data tells.
+        contexts: Vec<ContextId>,
         /// Their codes; empty without a predictor.
         codes: Vec<f32>,
     },
@@ -56,7 +58,7 @@ impl Listener {
         plan: &NeuralPlan,
         seed: u64,
     ) -> (Self, Situations) {
-        let groups = memory.data().groups();
+        let groups = memory.groups();
         match (method.condition, belief) {
             (Condition::Belief, Some(belief)) => {
                 let config = &plan.belief;
@@ -88,7 +90,8 @@ impl Listener {
                     groups: numbers,
                     ..Situations::default()
                 };
-                (Self::ContextId { groups, codes }, situations)
+                let contexts = memory.privileged_contexts().unwrap_or_default();
+                (Self::ContextId { groups, contexts, codes }, situations)
             }
             (Condition::Nothing | Condition::Belief, _) => {
                 (Self::Deaf, Situations { groups: (0..groups).collect(), ..Situations::default() })
@@ -113,6 +116,15 @@ impl Listener {
         }
     }
 
+    /// The beliefs of sets of tokens, `[sets * dim]`; of one that holds nothing, the mean of all in training.
+    pub fn beliefs(&self, sets: &[Vec<f32>]) -> Vec<f32> {
+        let Self::Belief { belief, middle, .. } = self else { return Vec::new() };
+        let mut means = belief.infer(sets);
+        let rows = sets.iter().zip(means.chunks_exact_mut(middle.len()));
+        rows.filter(|(set, _)| set.is_empty()).for_each(|(_, h)| h.copy_from_slice(middle));
+        means
+    }
+
     /// Conditions from beliefs, `[count * dim]` each.
     pub fn conditions(&self, beliefs: &[f32]) -> Vec<f32> {
         let Self::Belief { middle, scale, .. } = self else { return Vec::new() };
@@ -121,9 +133,9 @@ impl Listener {
     }
 
     /// The condition of a context whose label is known, and its code; zeros for one that training did not meet.
-    pub fn told(&self, memory: &Memory, context: ContextId) -> (Vec<f32>, Vec<f32>) {
-        let Self::ContextId { groups, codes } = self else { return (Vec::new(), Vec::new()) };
-        let group = memory.privileged_group(context);
+    pub fn told(&self, context: ContextId) -> (Vec<f32>, Vec<f32>) {
+        let Self::ContextId { groups, contexts, codes } = self else { return (Vec::new(), Vec::new()) };
+        let group = contexts.iter().position(|known| *known == context);
         let width = codes.len() / groups;
         let code = group.map_or(vec![0.0; width], |group| codes[group * width..][..width].to_vec());
         ((0..*groups).map(|i| f32::from(u8::from(Some(i) == group))).collect(), code)

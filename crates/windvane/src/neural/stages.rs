@@ -1,7 +1,8 @@
 //! The stages of a run by networks: belief, agent.
 
 use super::agent::NeuralAgent;
-use super::belief::{BeliefTrainer, NeuralBelief};
+use super::belief::NeuralBelief;
+use super::belief_trainer::BeliefTrainer;
 use super::config::{BeliefConfig, NeuralPlan};
 use super::fb::FbModel;
 use super::memory::Memory;
@@ -40,7 +41,7 @@ pub fn belief(
     site: &mut Site<'_>,
 ) -> Result<Option<NeuralBelief>, LearnError> {
     let Plan { world, data, neural, .. } = &run.plan;
-    let NeuralPlan { repeat, compass, features, belief: config, .. } = neural;
+    let NeuralPlan { repeat, compass, held_out, features, belief: config, .. } = neural;
     let mut trainer = BeliefTrainer::new(memory.clone(), neural, run.seed, site.device)?;
     // What is done with a belief later does not make it another one.
     let config = BeliefConfig { cached: 1, refresh: 1, ..config.clone() };
@@ -50,7 +51,7 @@ pub fn belief(
         path: &run.belief,
         steps: config.steps,
         looks: 0,
-        settings: (world, data, repeat, compass, features, &config),
+        settings: (world, data, repeat, compass, held_out, features, &config),
     };
     let finished = run.train(&mut trainer, &stage, |_| None, site)?;
     Ok(finished.then(|| trainer.belief().clone().from_source(neural.source)))
@@ -66,14 +67,15 @@ pub fn agent(
     let Plan { world, data, neural: plan, .. } = &run.plan;
     let (listener, situations) = Listener::train(&run.method, memory, belief, plan, run.seed);
     let cone = cone(run)?;
+    let lens = memory.lens().clone();
     let model = if let Some(learner) = run.method.features {
         let features = run.features(learner, memory.clone(), &plan.fb.backward, site)?;
         let Some(phi) = features else { return Ok(None) };
-        FbModel::over(phi, memory.clone(), plan, run.seed, site.device)?
+        FbModel::over(phi, lens, plan, run.seed, site.device)?
     } else {
-        FbModel::new(memory.clone(), listener.width(), belief.cloned(), plan, run.seed, site.device)?
+        FbModel::new(lens, listener.width(), belief.cloned(), plan, run.seed, site.device)?
     };
-    let mut trainer = FbTrainer::new(model, Arc::new(situations), cone, plan, run.seed);
+    let mut trainer = FbTrainer::new(model, memory.clone(), Arc::new(situations), cone, plan, run.seed);
     let name = format!("neural {}", run.method.name);
     let stage = Stage {
         title: run.method.title,
@@ -84,15 +86,14 @@ pub fn agent(
         settings: (world, data, plan),
     };
     let make = |trainer: &FbTrainer| {
-        let model = trainer.model().clone();
-        let agent = NeuralAgent::new(model, listener.clone(), plan.belief.refresh, run.seed);
+        let agent = NeuralAgent::new(trainer.model().clone(), listener.clone(), memory, plan, run.seed);
         match run.method.reward {
             RewardIn::AsIs => agent,
-            RewardIn::Corrected => agent.corrected_by(run.plan.correction, run.seed),
+            RewardIn::Corrected => agent.corrected_by(memory, run.plan.correction, run.seed),
         }
     };
     let finished = run.train(&mut trainer, &stage, |trainer| Some(Box::new(make(trainer))), site)?;
-    Ok(finished.then(|| make(&trainer)))
+    Ok(finished.then(|| make(&trainer).calibrated(memory, run.seed)))
 }
 
 /// Rotation-FB's cones; nothing for the others.

@@ -1,14 +1,18 @@
 //! The neural learner against what is known exactly.
 
 use super::agent::NeuralAgent;
-use super::belief::{BeliefTrainer, NeuralBelief};
+use super::belief::NeuralBelief;
+use super::belief_trainer::BeliefTrainer;
 use super::config::{Form, NeuralPlan, Source};
 use super::fb::{FbModel, Places};
+use super::kept::NeuralCard;
 use super::memory::Memory;
+use super::pilot::NeuralBriefing;
 use super::situations::{Listener, Situations};
 use super::trainer::FbTrainer;
 use crate::agent::{Acting, Agent as _};
 use crate::correction::CorrectionConfig;
+use crate::deploy::Steer as _;
 use crate::eval::BeliefMode;
 use crate::methods::{self, Method, RewardIn};
 use crate::nn::TensorFile;
@@ -24,7 +28,7 @@ use windvane_world::protocol::{Game, play};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Cmdp, Reward, Split, Start, Task};
+use windvane_world::{ActionBuf, Cmdp, Reward, Split, Start, Task};
 
 /// A small data set of `env` and how a small learner looks at it.
 fn memory(env: &str, contexts: usize, episodes: usize, plan: &NeuralPlan) -> (Box<dyn Cmdp>, Arc<Memory>) {
@@ -71,19 +75,21 @@ fn point() -> NeuralPlan {
 
 fn trainer(plan: &NeuralPlan, memory: &Arc<Memory>, method: &Method) -> (FbTrainer, Listener) {
     let device = Device::flex();
-    let belief = Arc::new(NeuralBelief::new(memory, &plan.belief, 1, &device).unwrap());
+    let belief =
+        Arc::new(NeuralBelief::new(memory.lens(), memory.groups(), &plan.belief, 1, &device).unwrap());
     let (listener, situations) = Listener::train(method, memory, Some(&belief), plan, 1);
+    let lens = memory.lens().clone();
     let model = match method.features {
-        None => FbModel::new(memory.clone(), listener.width(), Some(belief), plan, 1, &device).unwrap(),
+        None => FbModel::new(lens, listener.width(), Some(belief), plan, 1, &device).unwrap(),
         Some(learner) => {
             let config = PhiConfig { dim: 6, steps: 3, batch: 8, ..PhiConfig::default() };
             let mut phi = PhiTrainer::new(learner, memory.clone(), &[16], config, 1, &device).unwrap();
             (0..config.steps).for_each(|step| drop(phi.train_step(step).unwrap()));
-            FbModel::over(phi.phi(), memory.clone(), plan, 1, &device).unwrap()
+            FbModel::over(phi.phi(), lens, plan, 1, &device).unwrap()
         }
     };
     let cone = (method.name == "rfb").then(|| crate::latent::VonMisesFisher::new(plan.fb.dim, 50.0).unwrap());
-    (FbTrainer::new(model, Arc::new(situations), cone, plan, 1), listener)
+    (FbTrainer::new(model, memory.clone(), Arc::new(situations), cone, plan, 1), listener)
 }
 
 proptest! {
@@ -92,13 +98,13 @@ proptest! {
     fn a_belief_knows_no_order_and_no_company(seed: u64, length in 1_usize..12, other in 1_usize..12, by_bayes: bool) {
         let plan = point();
         let (_, memory) = memory("pointmass", 2, 2, &plan);
-        let belief = NeuralBelief::new(&memory, &plan.belief, 1, &Device::flex()).unwrap();
+        let belief = NeuralBelief::new(memory.lens(), memory.groups(), &plan.belief, 1, &Device::flex()).unwrap();
         let belief = belief.from_source(if by_bayes { Source::Codes } else { Source::Encoder });
         let mut rng = stream(seed, "test", &[]);
         let set = memory.context(&mut rng, 0, length * plan.repeat);
         let company = memory.context(&mut rng, 1, other * plan.repeat);
-        prop_assert_eq!(set.len(), length * memory.token());
-        let mut tokens: Vec<&[f32]> = set.chunks_exact(memory.token()).collect();
+        prop_assert_eq!(set.len(), length * memory.lens().token());
+        let mut tokens: Vec<&[f32]> = set.chunks_exact(memory.lens().token()).collect();
         tokens.shuffle(&mut rng);
         let shuffled = tokens.concat();
         let alone = belief.infer(&[set]);
@@ -162,10 +168,10 @@ fn every_method_plays_frozen_and_online_with_moves_and_with_vectors() {
         let (world, memory) = memory("pointmass", 2, 2, &plan);
         for method in methods::METHODS {
             let (trainer, listener) = trainer(&plan, &memory, method);
-            let mut agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+            let mut agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
             if method.reward == RewardIn::Corrected {
                 let config = CorrectionConfig { steps: 3, batch: 4, ..CorrectionConfig::default() };
-                agent = agent.corrected_by(config, 1);
+                agent = agent.corrected_by(&memory, config, 1);
             }
             for (belief, split) in [(BeliefMode::Frozen, Split::Train), (BeliefMode::Online, Split::Test)] {
                 let context = world.contexts(split)[0];
@@ -189,7 +195,7 @@ fn a_task_is_the_mean_of_rewarded_features_on_the_sphere() {
     let plan = NeuralPlan { compass: 8, ..point() };
     let (_, memory) = memory("pointmass", 2, 2, &plan);
     let (trainer, listener) = trainer(&plan, &memory, methods::find("fb").unwrap());
-    let agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+    let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
     let states = vec![(vec![1.0, 2.0], 2.0), (vec![15.0, 3.0], -1.0)];
     let [b0, b1] = [&states[0].0, &states[1].0].map(|obs| agent.model().backward(obs));
     let mut expected: Vec<f32> = b0.iter().zip(&b1).map(|(a, b)| 2.0 * a - b).collect();
@@ -270,7 +276,7 @@ fn on_one_layout_the_forward_backward_product_follows_the_exact_successor_measur
     for step in 0..plan.fb.steps {
         trainer.train_step(step).unwrap();
     }
-    let agent = NeuralAgent::new(trainer.model().clone(), listener, 10, 1);
+    let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
     let context = world.contexts(Split::Train)[0];
     let layout = world.grid().unwrap().layout(context).unwrap();
     let spec = world.spec();
@@ -284,7 +290,7 @@ fn on_one_layout_the_forward_backward_product_follows_the_exact_successor_measur
     let z = agent.task(&Reward::Goal { goal: obs_of(goal), tolerance: 0.5 });
     let obs: Vec<f32> = cells.iter().flat_map(|&cell| obs_of(cell)).collect();
     let places = Places {
-        features: agent.model().features_of(&obs),
+        features: agent.lens().features_of(&obs),
         obs: obs.clone(),
         told: z.clone(),
         beliefs: Vec::new(),
@@ -348,7 +354,75 @@ fn an_unseen_context_is_told_as_zeros() {
     let method = methods::find("oracle-id").unwrap();
     let (listener, situations): (Listener, Situations) = Listener::train(method, &memory, None, &plan, 1);
     let [seen, unseen] = [Split::Train, Split::Test].map(|split| world.contexts(split)[1]);
-    assert_eq!(listener.told(&memory, seen).0, [0.0, 1.0]);
-    assert_eq!(listener.told(&memory, unseen).0, [0.0, 0.0]);
+    assert_eq!(listener.told(seen).0, [0.0, 1.0]);
+    assert_eq!(listener.told(unseen).0, [0.0, 0.0]);
     assert_eq!(situations.conditions, [1.0, 0.0, 0.0, 1.0]);
+}
+
+/// Row by row, an agent that was kept and read back does what the batch does.
+#[test]
+fn an_agent_that_was_kept_acts_as_it_did() {
+    for (compass, form) in [(0, Form::Paper), (8, Form::Paper), (8, Form::Predictor)] {
+        let mut plan = NeuralPlan { compass, ..point() };
+        plan.fb.forward = form;
+        let (_, memory) = memory("pointmass", 2, 2, &plan);
+        for name in ["fb", "rfb"] {
+            let (trainer, listener) = trainer(&plan, &memory, methods::find(name).unwrap());
+            let agent = NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1);
+            let mut file = TensorFile::default();
+            let card = agent.calibrated(&memory, 1).kept(&mut file);
+            let file = TensorFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+            let card: NeuralCard = serde_json::from_str(&serde_json::to_string(&card).unwrap()).unwrap();
+            card.check(memory.lens().spec()).unwrap();
+            let agent = Arc::new(NeuralAgent::of_kept(card, &file, &Device::flex()).unwrap());
+            let z = agent.task(&Reward::Goal { goal: vec![6.0, 6.0], tolerance: 1.0 });
+            let mut rng = stream(1, "test", &[]);
+            let h = agent.listener.beliefs(&[Vec::new()]);
+            let mut told = agent.listener.conditions(&h);
+            told.extend_from_slice(&z);
+            let mut pilot = NeuralBriefing::new(agent.clone(), &[]).steer(z.clone(), 0);
+            for _ in 0..20 {
+                let obs = memory.state(&mut rng, 0).unwrap().to_vec();
+                let places = Places {
+                    features: agent.lens().features_of(&obs),
+                    obs: obs.clone(),
+                    told: told.clone(),
+                    beliefs: h.clone(),
+                    groups: 1,
+                };
+                let (choice, vector) = trainer.model().greedy(&places, &z);
+                let expected = agent.lens().moves().action(choice[0], &vector);
+                pilot.restart();
+                match (pilot.act(&obs), expected) {
+                    (ActionBuf::Continuous(a), ActionBuf::Continuous(b)) => {
+                        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{a:?} {b:?}");
+                    }
+                    (a, b) => assert_eq!(a, b),
+                }
+            }
+        }
+    }
+}
+
+/// Beliefs from a refreshed pilot stay finite, bounded and follow what is met.
+#[test]
+fn an_online_belief_follows_what_is_met_and_forgets_nothing_it_was_given() {
+    let plan = NeuralPlan { compass: 8, ..point() };
+    let (_, memory) = memory("pointmass", 2, 2, &plan);
+    let (trainer, listener) = trainer(&plan, &memory, methods::find("bfb").unwrap());
+    let agent = Arc::new(NeuralAgent::new(trainer.model().clone(), listener, &memory, &plan, 1));
+    let z = agent.task(&Reward::Goal { goal: vec![6.0, 6.0], tolerance: 1.0 });
+    let nothing = NeuralBriefing::new(agent.clone(), &[]);
+    let before = nothing.doubt();
+    let mut pilot = nothing.steer(z, 0);
+    let mut obs = vec![4.0, 4.0];
+    for step in 0..400 {
+        let action = pilot.act(&obs);
+        let next = vec![obs[0] + 0.1, 4.0 + (step % 3) as f32];
+        pilot.observe(&obs, &action, &next);
+        obs = next;
+    }
+    let after = pilot.doubt();
+    assert_eq!((before.transitions, after.transitions), (0, plan.belief.longest / plan.repeat));
+    assert!(after.belief != before.belief && after.belief.iter().all(|x| x.is_finite()));
 }

@@ -3,7 +3,7 @@
 use super::actor::ActorTrainer;
 use super::config::{ActorConfig, Aggregate, FbConfig, NeuralPlan};
 use super::fb::{FbModel, Places};
-use super::memory::Rows;
+use super::memory::{Memory, Rows};
 use super::situations::Situations;
 use crate::error::LearnError;
 use crate::latent::{self, VonMisesFisher};
@@ -19,6 +19,7 @@ use windvane_world::rng::stream;
 #[derive(Debug)]
 pub struct FbTrainer {
     model: FbModel,
+    memory: Arc<Memory>,
     target: Params,
     adam: Adam,
     actor: Option<ActorTrainer>,
@@ -43,6 +44,7 @@ impl FbTrainer {
     /// A trainer from the first step.
     pub fn new(
         model: FbModel,
+        memory: Arc<Memory>,
         situations: Arc<Situations>,
         cone: Option<VonMisesFisher>,
         plan: &NeuralPlan,
@@ -52,7 +54,7 @@ impl FbTrainer {
         let adam = Adam::new(AdamConfig { rate, clip: Some(clip), ..AdamConfig::default() }, &model.params);
         let actor = model.actor.as_ref().map(|actor| ActorTrainer::new(actor, &plan.actor));
         let target = model.params.clone();
-        Self { model, target, adam, actor, actor_config: plan.actor, situations, cone, seed }
+        Self { model, memory, target, adam, actor, actor_config: plan.actor, situations, cone, seed }
     }
 
     /// The model as it stands.
@@ -63,7 +65,7 @@ impl FbTrainer {
     fn batch(&self, rng: &mut Rng) -> Batch {
         let FbConfig { groups, items, dim, random_tasks, .. } = self.model.config;
         let Situations { width, conditions, beliefs, axes, groups: from } = &*self.situations;
-        let memory = &self.model.memory;
+        let memory = &self.memory;
         let mut rows = Rows::default();
         let mut z = vec![0.0; groups * dim];
         let (mut chosen, mut goals, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
@@ -91,7 +93,7 @@ impl FbTrainer {
         }
         let h = beliefs.len() / from.len();
         let beliefs = chosen.iter().flat_map(|&s| &beliefs[s * h..][..h]).copied().collect::<Vec<_>>();
-        let sizes = memory.change().iter().cycle();
+        let sizes = memory.lens().change().iter().cycle();
         let next_obs =
             rows.obs.iter().zip(&rows.delta).zip(sizes).map(|((x, d), size)| x + d * size).collect();
         let places = |obs, features: &[f32]| Places {
@@ -112,8 +114,7 @@ impl FbTrainer {
         let items = count / batch.to.groups;
         let z_of = |row: usize| &batch.z[row / items * dim..][..dim];
         if let Some(actor) = &model.actor {
-            let noise =
-                model.matrix(actor.noise(&self.actor_config, rng, count), model.memory.moves().width());
+            let noise = model.matrix(actor.noise(&self.actor_config, rng, count), model.lens.moves().width());
             let query = model.query(batch.to.features.clone(), None, &batch.to);
             let a = actor.act(&actor.params.weights(), query.s.clone(), query.told.clone()) + noise;
             let query = model.query(batch.to.features.clone(), Some(a.clamp(-1.0, 1.0)), &batch.to);

@@ -20,6 +20,8 @@ pub struct RowMlp {
     norm: Option<[Vec<f32>; 2]>,
     /// The first layer's output before its LayerNorm.
     scratch: Vec<f32>,
+    /// The weights of the part that is fixed, and the first layer's bias without it.
+    fixed: Option<(Matrix, Vec<f32>)>,
 }
 
 /// A [`PairNet`] with its weights, for one row at a time.
@@ -80,19 +82,19 @@ impl RowMlp {
         let layers: Vec<RowLayer> = layers.collect();
         let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| to_vec(weights[id].clone())));
         let scratch = vec![0.0; layers[0].out.len()];
-        Self { layers, norm, scratch }
+        Self { layers, norm, scratch, fixed: None }
     }
 
     /// Fixes the last part of the input, for instance belief and task while an episode lasts: its share of the first layer
-    /// becomes part of the bias.
+    /// becomes part of the bias. Fixing it again replaces what it was.
     ///
     /// # Panics
-    /// If the part has another width.
+    /// If the part has another width, or there is none.
     pub fn fix(&mut self, part: &[f32]) {
         let first = &mut self.layers[0];
-        let w = first.parts.pop().unwrap_or_else(|| panic!("every part of the input is fixed already"));
-        let b = first.b.clone();
-        w.multiply(part, &mut first.b, Start::Bias(&b), Act::None);
+        let take = || (first.parts.pop().expect("a part of the input to fix"), first.b.clone());
+        let (w, b) = self.fixed.get_or_insert_with(take);
+        w.multiply(part, &mut first.b, Start::Bias(b), Act::None);
     }
 
     /// The output for the parts that are not fixed.
@@ -134,6 +136,11 @@ impl RowPair {
         pair
     }
 
+    /// Fixes the last part of the right input anew.
+    pub fn fix(&mut self, part: &[f32]) {
+        self.right.fix(part);
+    }
+
     /// The output for the left parts and the right part that is not fixed.
     pub fn forward(&mut self, left: &[&[f32]], right: &[f32]) -> &[f32] {
         let (left, right) = (self.left.forward(left), self.right.forward(&[right]));
@@ -169,6 +176,10 @@ mod tests {
             // The fixed part enters its chain first instead of last: equal up to rounding.
             assert!((got - expected).abs() < 1e-6, "{got} {expected}");
         }
+        assert_eq!(row.forward(&[&s], &s), got);
+        row.fix(&[9.0, -9.0, 0.0]);
+        assert_ne!(row.forward(&[&s], &s), got);
+        row.fix(&z);
         assert_eq!(row.forward(&[&s], &s), got);
     }
 }

@@ -10,7 +10,7 @@ use crate::finite::belief::FiniteBelief;
 use crate::finite::play::evidence_of;
 use crate::latent::VonMisesFisher;
 use crate::methods::Draw;
-use crate::neural::belief::BeliefTrainer;
+use crate::neural::belief_trainer::BeliefTrainer;
 use crate::neural::memory::Memory;
 use crate::run::Run;
 use burn::tensor::Device;
@@ -173,7 +173,7 @@ fn untrained_beliefs(
     }
     let memory = Arc::new(Memory::new(Episodes::open(&run.data)?, &run.plan.neural, run.seed)?);
     let trainer = BeliefTrainer::new(memory.clone(), &run.plan.neural, run.seed, device)?;
-    let tokens: Vec<Vec<f32>> = walks.iter().map(|walk| memory.tokens_of(walk)).collect();
+    let tokens: Vec<Vec<f32>> = walks.iter().map(|walk| memory.lens().tokens_of(walk)).collect();
     Ok(trainer.belief().infer(&tokens))
 }
 

@@ -84,12 +84,19 @@ impl Results {
         show(page, &scores);
         page.paragraph(
             "Seen: contexts of the training data; unseen: held out. Plain greedy play after a reward-free random walk; online: \
-             the belief goes on learning while it acts. The exact Bayes planner knows which layouts exist (on seen contexts, \
-             which ones the data came from) and nothing else: no frozen belief beats it by more than luck.",
+             the belief goes on learning while it acts. Below: detour is the length of won games over the shortest way.",
         );
-        if self.lines_of(setting).iter().any(|line| line.revisions.len() > 1) {
+        if self.lines_of(setting).iter().any(|line| line.method == "bayes-frozen") {
+            page.paragraph(
+                "The exact Bayes planner knows which layouts exist (on seen contexts, which ones the data came from) and \
+                 nothing else: no frozen belief beats it by more than luck.",
+            );
+        }
+        let usual = self.usual_revision(setting);
+        if self.lines_of(setting).iter().any(|line| line.is_learned() && line.revisions != usual) {
+            let usual = usual.concat();
             page.paragraph(&format!(
-                "{MIXED} Rows of several revisions of the program are mixed in this line."
+                "{MIXED} Not (only) by revision {usual} of the program, as most lines are: see the costs."
             ));
         }
         for table in [self.iqm_table(setting), self.improvement_table(setting), self.cost_table(setting)] {

@@ -99,7 +99,11 @@ pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Se
                 "doors" => 49 - plan.world.test.min(48), // no more exist
                 _ => usize::MAX,
             };
-            let counts = LAYOUTS.into_iter().filter(|count| *count <= most);
+            let mut counts = LAYOUTS.to_vec();
+            counts.push(plan.world.train);
+            counts.retain(|count| *count <= most);
+            counts.sort_unstable();
+            counts.dedup();
             let setting = |count: usize| {
                 let mut set = vec![
                     format!("world.train={count}"),
@@ -111,7 +115,7 @@ pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Se
                 }
                 varied(&format!("layouts={count}"), &set)
             };
-            counts.map(setting).collect()
+            counts.into_iter().map(setting).collect()
         }
         "kappa" => {
             let key = part("agent.kappa", "neural.kappa");

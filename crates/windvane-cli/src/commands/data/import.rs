@@ -1,4 +1,4 @@
-//! `windvane data import`.
+//! `windvane import`, also `windvane data import`.
 
 use crate::output;
 use crate::revision::GENERATOR;
@@ -16,9 +16,9 @@ use windvane_world::episodes::{ActionKind, GroupBy, ImportConfig, import};
 /// episode; with `next_observations` every row is a transition. Any shape and number type will do.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  windvane data import logs/monday.npz logs/tuesday.npz --out data/robot
-  windvane data import logs.npz --group-by column:robot_id --dims x,y,speed --out data/robot
-  windvane data import ~/.minari/datasets/cartpole/random-v0 --group-by column:mass --out data/cartpole")]
+  windvane import logs/monday.npz logs/tuesday.npz --out data/robot
+  windvane import logs.npz --group-by column:robot_id --dims x,y,speed --out data/robot
+  windvane import ~/.minari/datasets/cartpole/random-v0 --group-by column:mass --out data/cartpole")]
 pub(crate) struct Import {
     /// Files (.npz) or folders (Minari, Arrow layout)
     #[arg(required = true)]

@@ -2,7 +2,7 @@
 
 mod check;
 mod export;
-mod import;
+pub(super) mod import;
 mod info;
 mod plot;
 

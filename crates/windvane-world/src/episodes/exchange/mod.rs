@@ -156,6 +156,29 @@ fn plan_of(
     })
 }
 
+/// Reads the array `observations` of an archive: rows that fit `spec`.
+pub fn read_observations(path: &Path, spec: &EnvSpec) -> Result<Vec<f32>, WorldError> {
+    let (rows, width) = read_rows(path, &[super::OBSERVATIONS])?;
+    if width != spec.obs_dim() {
+        let problem = format!("{width} numbers a row, expected {}", spec.obs_dim());
+        return Err(WorldError::data(path, super::OBSERVATIONS, problem));
+    }
+    Ok(rows)
+}
+
+/// The rows of the first array that an archive has of `names`, and their width.
+pub(crate) fn read_rows(path: &Path, names: &[&str]) -> Result<(Vec<f32>, usize), WorldError> {
+    let mut archive = archive::Archive::open(path, &std::env::temp_dir())?;
+    for name in names {
+        if let Some(array) = archive.array(name)? {
+            let mut rows = Vec::new();
+            array.floats(0..array.rows(), &mut rows);
+            return Ok((rows, array.width()));
+        }
+    }
+    Err(WorldError::data(path, names[0], "is not in the archive"))
+}
+
 fn rename_dims(env: &mut EnvSpec, names: &[String]) -> Result<(), WorldError> {
     if names.len() != env.obs_dim() {
         return Err(WorldError::Invalid(format!(

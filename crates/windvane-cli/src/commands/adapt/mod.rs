@@ -1,0 +1,186 @@
+//! `windvane adapt`: an agent, a context, a task; actions back.
+
+mod prompt;
+mod serve;
+
+use crate::output;
+use clap::{Args, ValueEnum};
+use prompt::PromptArgs;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use windvane::Agent;
+use windvane::deploy::{Doubt, Pilot};
+use windvane::device::Threads;
+use windvane::task::Inference;
+use windvane_world::ActionBuf;
+use windvane_world::episodes::{read_observations, read_walks};
+
+/// Adapts a trained agent to the dynamics of a context and to a task, without any learning.
+///
+/// The task is a goal, labelled states or a formula over the names of the observation, or several of them; "W @" before
+/// one gives it a weight. Without --observations and --serve it tells what the agent makes of context and task. With
+/// --serve it answers lines of JSON on stdin: {"obs": [..]} is answered by {"action": ..}; {"reset": true, "obs": [..]} begins an
+/// episode; "took" beside "obs" says what was done instead of the last answer, "values": true asks what each move is worth; {"task": {"parts": [..]}} changes the task.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windvane adapt models/cart --context monday.npz --reward \"(abs(angle) < 0.1) * (abs(x) < 1)\"
+  windvane adapt models/cart --context monday.npz --goal 0,0,0,0 --observations states.npz --out actions.json
+  windvane adapt models/cart --context monday.npz --goal \"1 @ 0,0,0,0\" --labels \"-0.5 @ bad.csv\" --save-task careful
+  windvane adapt models/cart --context monday.npz --task careful --belief online --serve")]
+pub(crate) struct Adapt {
+    /// The agent's folder (`windvane export` makes it)
+    #[arg(value_name = "AGENT")]
+    agent: PathBuf,
+    /// What was seen of the dynamics: .npz files, Minari folders or data sets; none: the agent knows nothing of them
+    #[arg(long, value_name = "FILE")]
+    context: Vec<PathBuf>,
+    #[command(flatten)]
+    prompt: PromptArgs,
+    /// How the task vector is made: projection (paper), or least-squares on the rewards
+    #[arg(long, value_enum, default_value_t = By::Projection)]
+    inference: By,
+    /// Whether the belief goes on learning while it serves
+    #[arg(long, value_enum, default_value_t = Mode::Frozen)]
+    belief: Mode,
+    /// An .npz file with `observations`: answers one action for each
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    observations: Option<PathBuf>,
+    /// Where the answer goes instead of stdout, as JSON
+    #[arg(long, value_name = "FILE", requires = "observations")]
+    out: Option<PathBuf>,
+    /// Answer observations on stdin until it ends
+    #[arg(long)]
+    serve: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Projection,
+    LeastSquares,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Frozen after the context, as in the paper
+    Frozen,
+    /// Refreshed by what is met
+    Online,
+}
+
+/// What the agent makes of context and task.
+#[derive(Serialize)]
+struct Ready<'a> {
+    env: &'a str,
+    method: &'a str,
+    doubt: &'a Doubt,
+    warning: Option<String>,
+    inference: Inference,
+    /// How much of a formula's variation B can express.
+    fit: Option<f64>,
+    z: &'a [f32],
+}
+
+impl Adapt {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        Threads::new(1)?.run(|| self.adapt())
+    }
+
+    fn adapt(&self) -> anyhow::Result<()> {
+        let agent = Agent::load(&self.agent)?;
+        let mut context = Vec::new();
+        for path in &self.context {
+            context.extend(read_walks(path, agent.spec())?);
+        }
+        let adapted = agent.adapt(&context)?;
+        let doubt = adapted.doubt();
+        if let Some(warning) = doubt.warning() {
+            output::note(&format!("warning: {warning}"));
+        }
+        let prompt = self.prompt.read(&self.agent, agent.spec())?;
+        let inference = match self.inference {
+            By::Projection => Inference::Projection,
+            By::LeastSquares => Inference::LeastSquares,
+        };
+        let pilot = adapted.task_by(&prompt, inference)?;
+        let mut pilot = if self.belief == Mode::Online { pilot.online() } else { pilot };
+        self.prompt.save(&self.agent, &prompt)?;
+        let code = pilot.code().clone();
+        let ready = Ready {
+            env: &agent.spec().name,
+            method: agent.method(),
+            warning: doubt.warning(),
+            doubt: &doubt,
+            inference: code.inference,
+            fit: code.fit,
+            z: &code.z,
+        };
+        if self.serve {
+            return serve::serve(pilot, agent.spec(), &ready);
+        }
+        if let Some(path) = &self.observations {
+            return answer(&mut pilot, path, &agent, self.out.as_deref());
+        }
+        if self.json {
+            return output::json(&ready);
+        }
+        output::say(&told(&ready));
+        Ok(())
+    }
+}
+
+/// The actions for a file of observations.
+fn answer(pilot: &mut Pilot, path: &Path, agent: &Agent, out: Option<&Path>) -> anyhow::Result<()> {
+    let rows = read_observations(path, agent.spec())?;
+    let mut actions = Vec::new();
+    for obs in rows.chunks_exact(agent.spec().obs_dim()) {
+        pilot.restart();
+        actions.push(serve::action(&pilot.act(obs)?));
+    }
+    let document = serde_json::json!({ "actions": actions });
+    match out {
+        Some(out) => Ok(std::fs::write(out, serde_json::to_string(&document)?)
+            .map_err(|error| anyhow::anyhow!("{}: {error}", out.display()))?),
+        None => output::json(&document),
+    }
+}
+
+/// What is ready, for people.
+fn told(ready: &Ready<'_>) -> String {
+    let Ready { doubt, inference, fit, .. } = ready;
+    let mut lines = vec![format!("{} on {}", ready.method, ready.env)];
+    lines.push(match doubt.transitions {
+        0 => "context: none; the belief is the average of the training data".to_owned(),
+        count => format!("context: {count} transitions"),
+    });
+    if let Some(spread) = doubt.spread {
+        lines.push(format!("belief: spread {spread:.3} of the differences between contexts"));
+    }
+    if let (Some(surprise), Some(usual)) = (doubt.surprise, doubt.usual) {
+        lines.push(format!(
+            "surprise: {surprise:.4}; {:.0}% of known contexts surprise as much",
+            100.0 * usual
+        ));
+    }
+    let how = match inference {
+        Inference::Projection => "projection",
+        Inference::LeastSquares => "least squares",
+    };
+    lines.push(match fit {
+        Some(fit) => format!("task: by {how}; B expresses {:.0}% of the reward's variation", 100.0 * fit),
+        None => format!("task: by {how}"),
+    });
+    lines.join("\n")
+}
+
+/// An action out of JSON, if it is one.
+fn parse_action(value: &serde_json::Value) -> Option<ActionBuf> {
+    if let Some(index) = value.as_u64() {
+        return u32::try_from(index).ok().map(ActionBuf::Discrete);
+    }
+    let numbers =
+        value.as_array()?.iter().map(|x| x.as_f64().map(|x| x as f32)).collect::<Option<Vec<_>>>()?;
+    Some(ActionBuf::Continuous(numbers))
+}

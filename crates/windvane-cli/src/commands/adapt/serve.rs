@@ -1,0 +1,94 @@
+//! A control loop over lines of JSON.
+
+use super::{Ready, parse_action};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, Read as _, Write as _};
+use windvane::deploy::Pilot;
+use windvane_world::{ActionBuf, EnvSpec};
+
+/// Longest line that is read.
+const LONGEST: u64 = 1 << 22;
+
+/// Answers lines on stdin until it ends, or nobody reads the answers any more.
+pub(super) fn serve(mut pilot: Pilot, spec: &EnvSpec, ready: &Ready<'_>) -> anyhow::Result<()> {
+    let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut say = |value: &Value| {
+        // A closed pipe is the reader's way of saying that it has enough.
+        writeln!(stdout, "{value}").and_then(|()| stdout.flush()).is_ok()
+    };
+    if !say(&json!({ "ready": ready })) {
+        return Ok(());
+    }
+    let mut last: Option<(Vec<f32>, ActionBuf)> = None;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if stdin.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        anyhow::ensure!(
+            line.ends_with(b"\n") || (line.len() as u64) < LONGEST,
+            "a line of more than {LONGEST} bytes"
+        );
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let answer = answer(&line, spec, &mut pilot, &mut last);
+        if !say(&answer.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }))) {
+            return Ok(());
+        }
+    }
+}
+
+fn answer(
+    line: &[u8],
+    spec: &EnvSpec,
+    pilot: &mut Pilot,
+    last: &mut Option<(Vec<f32>, ActionBuf)>,
+) -> anyhow::Result<Value> {
+    let asked: Value = serde_json::from_slice(line)?;
+    if let Some(task) = asked.get("task") {
+        pilot.retask(&serde_json::from_value(task.clone())?)?;
+        return Ok(json!({ "inference": pilot.code().inference, "fit": pilot.code().fit }));
+    }
+    if asked["doubt"] == true {
+        return Ok(json!({ "doubt": pilot.doubt(), "warning": pilot.doubt().warning() }));
+    }
+    if asked["reset"] == true {
+        pilot.restart();
+        *last = None;
+    }
+    let Some(numbers) = asked.get("obs").and_then(Value::as_array) else {
+        anyhow::bail!(
+            "expected {{\"obs\": [{} numbers]}}, perhaps with \"reset\": true, or {{\"task\": ..}}",
+            spec.obs_dim()
+        );
+    };
+    // What is no number becomes NaN, which is refused by the name of its dimension.
+    let obs: Vec<f32> = numbers.iter().map(|x| x.as_f64().unwrap_or(f64::NAN) as f32).collect();
+    if let Some((before, did)) = last.take() {
+        let did = match asked.get("took") {
+            Some(took) => parse_action(took).ok_or_else(|| {
+                anyhow::anyhow!("\"took\" is {took}; expected a move's number, or numbers in brackets")
+            })?,
+            None => did,
+        };
+        pilot.observe(&before, &did, &obs)?;
+    }
+    let values = if asked["values"] == true { Some(pilot.values(&obs)?) } else { None };
+    let action = pilot.act(&obs)?;
+    let mut said = json!({ "action": self::action(&action) });
+    if let Some(values) = values {
+        said["values"] = json!(values);
+    }
+    *last = Some((obs, action));
+    Ok(said)
+}
+
+/// An action as JSON.
+pub(super) fn action(action: &ActionBuf) -> Value {
+    match action {
+        ActionBuf::Discrete(index) => json!(index),
+        ActionBuf::Continuous(values) => json!(values),
+    }
+}
