@@ -3,6 +3,7 @@
 use super::row::Row;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreRow, explore, optimal_steps, row};
+use crate::methods::{Condition, METHODS};
 use rayon::prelude::*;
 use windvane_world::ceilings::{Played, Referee};
 use windvane_world::protocol::Game;
@@ -80,9 +81,13 @@ fn in_context(
     Ok(all)
 }
 
-/// The player that is the ceiling of a row: exact, and told no more than the row's agent.
+/// The player that is the ceiling of a row, or who stands in for one that is not there: exact, and told no more than the
+/// row's agent.
 pub fn ceiling_player(row: &Row) -> &'static [&'static str] {
+    let method = METHODS.iter().find(|method| method.name == row.method);
+    let told = method.is_some_and(|method| method.condition == Condition::ContextId);
     match (row.belief, row.split) {
+        (_, Split::Train) if told => &["shortest-path"],
         (BeliefMode::Online, _) => &[ONLINE, "shortest-path"],
         // Whoever has learned from the training contexts may know them by heart: so does their ceiling.
         (BeliefMode::Frozen, Split::Train) => &["bayes-known", "shortest-path"],
