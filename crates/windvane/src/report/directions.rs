@@ -180,7 +180,8 @@ fn learned(
         let config = EvalConfig { context_steps: steps, ..run.plan.eval };
         let evidence = evidence_of(agent, &explore(world, context, &config, run.seed, 0)?);
         let moves = vectors.iter().map(|z| {
-            let q = agent.action_values(&agent.situations(&evidence), z, run.plan.eval.lookahead);
+            let q =
+                agent.action_values(&agent.situations_in(&[context], &evidence), z, run.plan.eval.lookahead);
             let q = &q[state * ACTIONS..][..ACTIONS];
             (1..ACTIONS).fold(0, |best, a| if q[a] > q[best] { a } else { best })
         });

@@ -42,7 +42,7 @@ pub fn regrets(
     for split in [Split::Train, Split::Test] {
         for &context in world.contexts(split).iter().take(contexts) {
             let walk = explore(world, context, &run.plan.eval, run.seed, 0)?;
-            let situation = agent.situations(&evidence_of(agent, &walk));
+            let situation = agent.situations_in(&[context], &evidence_of(agent, &walk));
             for &goal in grid.goals(context)? {
                 let (regret, error) = regret_of(world, grid, agent, &situation, context, goal)?;
                 let gamma = f64::from(agent.model().config().gamma);
