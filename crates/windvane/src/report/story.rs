@@ -30,7 +30,9 @@ impl Results {
         )];
         let ceiling = learned.first().and_then(|line| line.cells[1].as_ref()?.ceiling);
         sentences.extend(
-            ceiling.map(|best| format!("No frozen belief can do better than {best:.2}, but for luck.")),
+            ceiling
+                .filter(|best| *best < 0.995) // else it is the one who knows the map
+                .map(|best| format!("No frozen belief can do better than {best:.2}, but for luck.")),
         );
         let online = learned.iter().filter_map(|line| Some((line.title(), unseen(line, 3)?)));
         sentences.extend(online.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(title, value)| {
