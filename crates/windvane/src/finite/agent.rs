@@ -1,8 +1,9 @@
 //! A trained agent on listed states: from evidence and a task to the worth of every action everywhere.
 
 use super::belief::FiniteBelief;
-use super::fb::{FbModel, Situations};
+use super::fb::FbModel;
 use super::nets::Forward;
+use super::situations::Situations;
 use super::survey::Survey;
 use super::sweeps;
 use super::target::{Goal, Reward as Stakes};

@@ -1,7 +1,8 @@
 //! The baselines on listed states against what is known exactly.
 
 use super::agent::{FiniteAgent, Listener, identities};
-use super::fb::{FbConfig, FbModel, FbTrainer, Situations, TaskDraw};
+use super::fb::{FbConfig, FbModel, FbTrainer};
+use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
 use super::sweeps;
 use super::target::{Dynamics as Source, Goal, Group, Reward};

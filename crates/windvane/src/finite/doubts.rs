@@ -1,8 +1,8 @@
 //! How tasks and beliefs lie to each other, and whether the agent notices dynamics like none it was trained on.
 
 use super::exam::Examiner;
-use super::fb::directions;
 use super::play::evidence_of;
+use super::situations::directions;
 use crate::broken::{Broken, told_apart};
 use crate::doctor::{Finding, Limits};
 use crate::error::LearnError;

@@ -2,9 +2,9 @@
 //! does the belief know the walls, and does the policy make the most of its belief?
 
 use super::agent::FiniteAgent;
-use super::fb::Situations;
 use super::nets::Forward;
 use super::play::evidence_of;
+use super::situations::Situations;
 use super::sweeps;
 use super::target::{Dynamics as Source, Group, Reward as Stakes};
 use crate::doctor::{self, Finding, Limits};

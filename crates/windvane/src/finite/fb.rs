@@ -5,11 +5,12 @@
 //! compared with its target, not F B). Every expectation over states is exact.
 
 use super::nets::{Backward, Forward, NetConfig, StateMap};
+use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
 use super::target::{self, Goal, Reward};
 use crate::correction::weighted;
 use crate::error::LearnError;
-use crate::latent::{self, VonMisesFisher};
+use crate::latent;
 use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile, Weights, ops, to_vec};
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -66,63 +67,6 @@ impl Default for FbConfig {
             rate: 2e-3,
             tau: 0.1,
         }
-    }
-}
-
-/// Where random task vectors come from.
-#[derive(Clone, Debug)]
-pub enum TaskDraw {
-    /// Anywhere on the sphere (FB, Belief-FB).
-    Sphere,
-    /// A cone around the belief (Rotation-FB).
-    Cone(VonMisesFisher),
-}
-
-impl TaskDraw {
-    /// Situations ready to be drawn around.
-    fn prepared(&self, mut situations: Situations, dim: usize) -> Situations {
-        if let Self::Cone(_) = self {
-            situations.axes = directions(&situations.axes, situations.width, dim);
-        }
-        situations
-    }
-}
-
-/// Beliefs (`[count * width]`) as directions of `dim` components: what they have in common points nowhere, so it is taken
-/// out; the rest is filled up with zeros.
-pub(super) fn directions(beliefs: &[f32], width: usize, dim: usize) -> Vec<f32> {
-    let count = (beliefs.len() / width).max(1) as f32;
-    let mut mean = vec![0.0; width];
-    for h in beliefs.chunks_exact(width) {
-        mean.iter_mut().zip(h).for_each(|(m, x)| *m += x / count);
-    }
-    let mut directions = Vec::with_capacity(beliefs.len() / width * dim);
-    for h in beliefs.chunks_exact(width) {
-        directions.extend(h.iter().zip(&mean).map(|(x, m)| x - m));
-        directions.resize(directions.len() + dim - width, 0.0);
-    }
-    directions
-}
-
-/// What the forward map can be told, once for each context it is trained in.
-#[derive(Clone, Debug, Default)]
-pub struct Situations {
-    /// Width of a condition.
-    pub width: usize,
-    /// The conditions, `[count * width]`.
-    pub conditions: Vec<f32>,
-    /// The predictor's dynamics under each, `[count * vocabulary]`.
-    pub dynamics: Vec<f32>,
-    /// The beliefs, `[count * width]`; empty without. [`FbTrainer`] makes directions of them to draw cones around.
-    pub axes: Vec<f32>,
-    /// The group each comes from; empty where all are taken for one.
-    pub groups: Vec<usize>,
-}
-
-impl Situations {
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.conditions.len() / self.width.max(1)
     }
 }
 

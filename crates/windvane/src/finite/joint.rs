@@ -91,7 +91,8 @@ impl Learner for JointTrainer {
 #[cfg(test)]
 mod tests {
     use super::super::belief::BeliefConfig;
-    use super::super::fb::{FbConfig, Situations, TaskDraw};
+    use super::super::fb::FbConfig;
+    use super::super::situations::{Situations, TaskDraw};
     use super::super::tests::surveyed;
     use super::*;
     use crate::latent::VonMisesFisher;

@@ -14,6 +14,7 @@ mod memory;
 pub mod nets;
 pub mod pilot;
 pub mod play;
+pub mod situations;
 mod source;
 pub mod stages;
 mod surprise;

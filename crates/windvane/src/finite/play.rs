@@ -3,8 +3,8 @@
 use super::agent::FiniteAgent;
 use super::exam::Examiner;
 use super::explorer::Explorer;
-use super::fb::Situations;
 use super::nets::Forward;
+use super::situations::Situations;
 use super::surprise;
 use crate::agent::{Acting, Agent, Players, once_each};
 use crate::deploy::Core;

@@ -3,8 +3,9 @@
 use super::agent::{self, FiniteAgent, Listener};
 use super::belief::{BeliefTrainer, FiniteBelief};
 use super::context::Contexts;
-use super::fb::{FbModel, FbTrainer, Situations, TaskDraw};
+use super::fb::{FbModel, FbTrainer};
 use super::joint::JointTrainer;
+use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
 use crate::agent::Agent;
 use crate::config::Plan;

@@ -3,9 +3,10 @@
 use super::agent::{FiniteAgent, Listener};
 use super::belief::{BeliefConfig, BeliefTrainer, FiniteBelief};
 use super::exam::Examiner;
-use super::fb::{FbConfig, FbTrainer, Situations, TaskDraw};
+use super::fb::{FbConfig, FbTrainer};
 use super::memory::Memory;
 use super::play::evidence_of;
+use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
 use super::sweeps;
 use super::target::{Dynamics as Source, Goal, Group, Reward as Stakes};

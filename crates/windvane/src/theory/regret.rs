@@ -3,9 +3,9 @@
 use crate::error::LearnError;
 use crate::eval::explore;
 use crate::finite::agent::FiniteAgent;
-use crate::finite::fb::Situations;
 use crate::finite::nets::Forward;
 use crate::finite::play::evidence_of;
+use crate::finite::situations::Situations;
 use crate::run::Run;
 use serde::Serialize;
 use windvane_world::grid::{ACTIONS, Dynamics, GridWorld, Objective, Plan, SuccessorMeasure, deterministic};
