@@ -5,7 +5,7 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The smallest sweep worth its name.
 fn sweep<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -40,6 +40,12 @@ fn rows(folder: &Path) -> Vec<(PathBuf, String)> {
     }
     all.sort();
     all
+}
+
+/// The training logs in a folder, which may not be there yet.
+fn logs(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|x| x == "jsonl")).collect()
 }
 
 #[test]
@@ -146,7 +152,7 @@ fn a_unit_survives_a_kill_and_is_never_done_twice_at_once() {
     let out = folder.path().join("sweep");
     let path = out.to_str().unwrap();
     let plan =
-        sweep(path, &["--methods", "bfb,rfb", "--seeds", "1", "--plan-only", "--set", "belief.steps=150"]);
+        sweep(path, &["--methods", "bfb,rfb", "--seeds", "1", "--plan-only", "--set", "belief.steps=1500"]);
     assert!(success(&plan).contains("quick/reference-0"));
     let manifest = out.join("main.json");
     let unit = |index: &'static str| {
@@ -156,7 +162,11 @@ fn a_unit_survives_a_kill_and_is_never_done_twice_at_once() {
         command
     };
     let mut killed = unit("1").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(600));
+    // In the middle of the belief's training: its log has begun.
+    let begun = Instant::now();
+    while logs(&out.join("beliefs")).is_empty() && begun.elapsed() < Duration::from_mins(1) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert!(!out.join("main/quick/bfb-0/scores.jsonl").exists(), "it was killed in time");
@@ -174,8 +184,7 @@ fn a_unit_survives_a_kill_and_is_never_done_twice_at_once() {
     assert_eq!(done, 2, "{said:?}");
     assert!(said.iter().any(|words| words.contains("elsewhere") || words.contains("before")), "{said:?}");
     assert_eq!(rows(&out).len(), 3, "the reference players, too");
-    let log = fs::read_dir(out.join("beliefs")).unwrap().map(|e| e.unwrap().path());
-    let log = log.filter(|path| path.extension().is_some_and(|x| x == "jsonl")).collect::<Vec<_>>();
+    let log = logs(&out.join("beliefs"));
     let steps: Vec<u64> = fs::read_to_string(&log[0])
         .unwrap()
         .lines()
