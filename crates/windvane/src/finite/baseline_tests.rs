@@ -2,6 +2,7 @@
 
 use super::agent::{FiniteAgent, Listener, identities};
 use super::fb::{FbConfig, FbModel, FbTrainer};
+use super::nets::{Forward, NetConfig};
 use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
 use super::sweeps;
@@ -133,37 +134,58 @@ fn the_exact_successor_features_are_what_the_target_aims_at() {
     let phi: Vec<f32> = (0..states * dim).map(|i| ((i * i + 3 * i) % 17) as f32 / 8.0 - 1.0).collect();
     let z = [1.0, -0.5, 2.0, 0.3, -1.0];
     let (reward, nothing) = (Reward::over(&phi, dim), vec![0.0; survey.pairs() * dim]);
-    let group = Group {
-        survey: &survey,
-        f: &nothing,
-        b: &phi,
-        z: &z,
-        reward: &reward,
-        gamma,
-        temperature: 0.0,
-        goal: Goal::Features,
-    };
-    let aim = group.aim(Source::Seen { p: &p, sweeps: 400 });
-    let mut best = vec![0; states];
-    sweeps::greedy(ACTIONS, &aim.worth, &mut best);
-    let state_of = |cell: usize| cells.iter().position(|&c| c == cell);
-    let policy = deterministic(layout.cells(), |cell| state_of(cell).map_or(0, |state| best[state] as usize));
-    let exact = SuccessorMeasure::of(&Dynamics::of(layout), &policy, f64::from(gamma));
-    for (pair, found) in aim.density.chunks_exact(dim).enumerate() {
-        let cell = cells[pair / ACTIONS];
-        if !layout.is_free(cell) {
-            continue;
+    // Heads begin after their action, U begins where it is.
+    for (rows, heads) in [(survey.pairs(), true), (states, false)] {
+        let group = Group {
+            survey: &survey,
+            f: &nothing[..rows * dim],
+            b: &phi,
+            z: &z,
+            reward: &reward,
+            gamma,
+            temperature: 0.0,
+            goal: Goal::Features,
+        };
+        let aim = if heads {
+            group.aim(Source::Seen { p: &p, sweeps: 400 })
+        } else {
+            group.aim(Source::Decoded { p: &p, sweeps: 400 })
+        };
+        let mut q = aim.worth;
+        if !heads {
+            let v = std::mem::replace(&mut q, vec![0.0; survey.pairs()]);
+            sweeps::expected(&survey, &p, &v, &mut q);
         }
-        let after = exact.after(cell, pair % ACTIONS);
-        for (k, &found) in found.iter().enumerate() {
-            let sum: f64 =
-                cells.iter().enumerate().map(|(s, &c)| after[c] * f64::from(phi[s * dim + k])).sum();
-            assert!(
-                (f64::from(found) - sum).abs() < 1e-3,
-                "feature {k} after {pair}: {found}, exactly {sum}"
-            );
+        let mut best = vec![0; states];
+        sweeps::greedy(ACTIONS, &q, &mut best);
+        let choice = |cell: usize| cells.iter().position(|&c| c == cell).map_or(0, |s| best[s] as usize);
+        let exact = SuccessorMeasure::of(
+            &Dynamics::of(layout),
+            &deterministic(layout.cells(), choice),
+            f64::from(gamma),
+        );
+        for (row, found) in aim.density.chunks_exact(dim).enumerate() {
+            let (state, action) =
+                if heads { (row / ACTIONS, row % ACTIONS) } else { (row, choice(cells[row])) };
+            if !layout.is_free(cells[state]) {
+                continue;
+            }
+            let after = exact.after(cells[state], action);
+            for (k, &found) in found.iter().enumerate() {
+                let sum = summed(&phi, &cells, after, k, dim);
+                let sum = if heads { sum } else { f64::from(phi[state * dim + k]) + f64::from(gamma) * sum };
+                assert!(
+                    (f64::from(found) - sum).abs() < 1e-3,
+                    "heads: {heads}, feature {k} of row {row}: {found}, exactly {sum}"
+                );
+            }
         }
     }
+}
+
+/// A feature summed over the cells that are met.
+fn summed(phi: &[f32], cells: &[usize], met: &[f64], k: usize, dim: usize) -> f64 {
+    cells.iter().enumerate().map(|(s, &cell)| met[cell] * f64::from(phi[s * dim + k])).sum()
 }
 
 /// At a temperature so high that every policy is the uniform one, which has no ties to break.
@@ -173,29 +195,40 @@ fn successor_features_are_learned_as_the_tabular_ones() {
     let (states, dim) = (survey.states(), 12);
     let phi = PhiConfig { dim, steps: 200, batch: 256, rate: 3e-3, ..PhiConfig::default() };
     let phi = learned(&Lap, &survey, phi).of(survey.reference().0);
-    let config = FbConfig { steps: 400, groups: 8, gamma: 0.9, temperature: 1e6, ..FbConfig::default() };
-    let model = FbModel::over(phi.clone(), &survey, config, 1, &Device::flex()).unwrap();
-    let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, model.clone());
-    let situations: Situations = agent.situations(&vec![0.0; states * 2]);
-    let mut trainer = FbTrainer::of(model, survey.clone(), situations.clone(), TaskDraw::Sphere, 1);
-    (0..config.steps).for_each(|step| drop(trainer.train_step(step).unwrap()));
     let layout = world.grid().unwrap().layout(world.contexts(Split::Train)[0]).unwrap();
     let cells = cells(&*world, &survey);
     let uniform = vec![1.0 / ACTIONS as f64; layout.cells() * ACTIONS];
-    let exact = SuccessorMeasure::of(&Dynamics::of(layout), &uniform, f64::from(config.gamma));
-    let psi = trainer.model().forward(situations.conditions, phi[..dim].to_vec());
-    let (mut off, mut size) = (0.0, 0.0);
-    for (pair, found) in psi.chunks_exact(dim).enumerate() {
-        let after = exact.after(cells[pair / ACTIONS], pair % ACTIONS);
-        for (k, &found) in found.iter().enumerate() {
-            let sum: f64 =
-                cells.iter().enumerate().map(|(s, &c)| after[c] * f64::from(phi[s * dim + k])).sum();
-            off += (f64::from(found) - sum).powi(2);
-            size += sum * sum;
+    for forward in [Forward::Paper, Forward::Predictor] {
+        let nets = NetConfig { forward, ..NetConfig::default() };
+        let config =
+            FbConfig { nets, steps: 400, groups: 8, gamma: 0.9, temperature: 1e6, ..FbConfig::default() };
+        let model = FbModel::over(phi.clone(), &survey, config, 1, &Device::flex()).unwrap();
+        let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, model.clone());
+        let situations: Situations = agent.situations(&vec![0.0; states * 2]);
+        let mut trainer = FbTrainer::of(model, survey.clone(), situations.clone(), TaskDraw::Sphere, 1);
+        (0..config.steps).for_each(|step| drop(trainer.train_step(step).unwrap()));
+        let exact = SuccessorMeasure::of(&Dynamics::of(layout), &uniform, f64::from(config.gamma));
+        let psi = trainer.model().forward(situations.conditions, phi[..dim].to_vec());
+        let (mut off, mut size) = (0.0, 0.0);
+        for (row, found) in psi.chunks_exact(dim).enumerate() {
+            for (k, &found) in found.iter().enumerate() {
+                let after = |pair: usize| {
+                    summed(&phi, &cells, exact.after(cells[pair / ACTIONS], pair % ACTIONS), k, dim)
+                };
+                let sum = match forward {
+                    Forward::Paper => after(row),
+                    Forward::Predictor => {
+                        let ahead = (0..ACTIONS).map(|a| after(row * ACTIONS + a)).sum::<f64>();
+                        f64::from(phi[row * dim + k]) + f64::from(config.gamma) * ahead / ACTIONS as f64
+                    }
+                };
+                off += (f64::from(found) - sum).powi(2);
+                size += sum * sum;
+            }
         }
+        let error = f64::sqrt(off / size);
+        assert!(error < 0.1, "{forward:?}: relative error {error}");
     }
-    let error = f64::sqrt(off / size);
-    assert!(error < 0.1, "relative error {error}");
 }
 
 /// Oracle-ID is told nothing of a context it was not trained in.

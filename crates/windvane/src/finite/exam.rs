@@ -6,7 +6,7 @@ use super::nets::Forward;
 use super::play::evidence_of;
 use super::situations::Situations;
 use super::sweeps;
-use super::target::{Dynamics as Source, Group, Reward as Stakes};
+use super::target::{Dynamics as Source, Goal, Group, Reward as Stakes};
 use crate::doctor::{self, Finding, Limits};
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, evaluate, explore, success};
@@ -137,7 +137,10 @@ impl Examiner<'_> {
         let limits = Limits { good: 0.1, fair: 0.3 };
         findings.push(Finding::at_most(
             "F",
-            "error of F B against the exact successor measure",
+            match self.agent.model().goal() {
+                Goal::Measure => "error of F B against the exact successor measure",
+                Goal::Features => "error of psi against the exact successor features",
+            },
             exact.error,
             limits,
             advice,
@@ -242,7 +245,8 @@ impl Examiner<'_> {
         sum.gap += gaps / f64::max(count, 1.0);
     }
 
-    /// The relative error of F B, weighted by rho, against the exact measure of the policy that `q` gives.
+    /// The relative error, weighted by rho, of the successor measure F B (of the successor features F, where features are
+    /// given) against the exact one of the policy that `q` gives.
     fn successor_error(
         &self,
         layout: &Layout,
@@ -253,45 +257,54 @@ impl Examiner<'_> {
         stakes: &Stakes,
     ) -> f64 {
         let (survey, config) = (self.agent.survey(), self.agent.model().config());
-        let states = survey.states();
+        let (gamma, goal, dim) = (config.gamma, self.agent.model().goal(), z.len());
         let f = self.agent.model().forward(situation.conditions.clone(), z.to_vec());
-        let mut policy = vec![0; states];
+        let mut policy = vec![0; survey.states()];
         sweeps::greedy(ACTIONS, q, &mut policy);
         let ours = match config.nets.forward {
             Forward::Predictor => {
-                let (gamma, goal) = (config.gamma, self.agent.model().goal());
                 let group = Group { survey, f: &f, b, z, reward: stakes, gamma, temperature: 0.0, goal };
                 group.aim(Source::Decoded { p: &situation.dynamics, sweeps: self.eval.lookahead }).density
             }
-            Forward::Paper => policy
-                .iter()
-                .enumerate()
-                .flat_map(|(s, &a)| {
-                    let f = &f[(s * ACTIONS + a as usize) * z.len()..][..z.len()];
-                    b.chunks_exact(z.len())
-                        .map(|b| f.iter().zip(b).map(|(f, b)| f * b).sum())
-                        .collect::<Vec<f32>>()
-                })
-                .collect(),
+            Forward::Paper => {
+                let chosen = policy.iter().enumerate().map(|(s, &a)| &f[(s * ACTIONS + a as usize) * dim..]);
+                chosen.flat_map(|f| goal.row(&f[..dim], b)).collect()
+            }
         };
         let cells: Vec<Option<usize>> = (0..layout.cells()).map(|cell| self.state(cell)).collect();
         let choice = |cell: usize| cells[cell].map_or(0, |state| policy[state] as usize);
-        let gamma = f64::from(config.gamma);
-        let exact =
-            SuccessorMeasure::of(&Dynamics::of(layout), &deterministic(layout.cells(), choice), gamma);
+        let policy = deterministic(layout.cells(), choice);
+        let exact = SuccessorMeasure::of(&Dynamics::of(layout), &policy, f64::from(gamma));
+        let mut open = vec![false; survey.states()];
+        layout.free_cells().filter_map(|cell| cells[cell]).for_each(|state| open[state] = true);
         let (mut off, mut size) = (0.0, 0.0);
         for cell in layout.free_cells() {
             let Some(s) = cells[cell] else { continue };
+            // How often each state is met. U counts the state itself first, F what comes after the action.
+            let mut met = vec![0.0; survey.states()];
             let after = exact.after(cell, choice(cell));
             for to in layout.free_cells() {
                 let Some(t) = cells[to] else { continue };
-                // Density by rho; U counts the state itself first, F what comes after the action.
-                let truth = match config.nets.forward {
-                    Forward::Predictor => f64::from(u8::from(s == t)) + gamma * after[to],
+                met[t] = match config.nets.forward {
+                    Forward::Predictor => f64::from(u8::from(s == t)) + f64::from(gamma) * after[to],
                     Forward::Paper => after[to],
-                } / f64::from(survey.rho()[t]);
-                let weight = f64::from(survey.rho()[s]) * f64::from(survey.rho()[t]);
-                off += weight * (f64::from(ours[s * states + t]) - truth).powi(2);
+                };
+            }
+            let width = ours.len() / survey.states();
+            for (k, &ours) in ours[s * width..][..width].iter().enumerate() {
+                let (truth, weight) = match goal {
+                    Goal::Measure if !open[k] => continue,
+                    Goal::Measure => {
+                        let rho = f64::from(survey.rho()[k]);
+                        (met[k] / rho, rho)
+                    }
+                    Goal::Features => {
+                        let phi = b.iter().skip(k).step_by(dim).map(|phi| f64::from(*phi));
+                        (met.iter().zip(phi).map(|(met, phi)| met * phi).sum(), 1.0)
+                    }
+                };
+                let weight = weight * f64::from(survey.rho()[s]);
+                off += weight * (f64::from(ours) - truth).powi(2);
                 size += weight * truth * truth;
             }
         }

@@ -102,7 +102,7 @@ impl FbModel {
         Self::build(survey, condition, None, config, seed, device)
     }
 
-    /// Untrained successor features of `features [states * d]`: one head per action, told nothing of the dynamics.
+    /// Untrained successor features of `features [states * d]`, told nothing of the dynamics.
     pub fn over(
         features: Vec<f32>,
         survey: &Survey,
@@ -111,8 +111,7 @@ impl FbModel {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let dim = features.len() / survey.states();
-        let nets = NetConfig { dim, forward: Forward::Paper, ..config.nets };
-        let config = FbConfig { nets, ..config };
+        let config = FbConfig { nets: NetConfig { dim, ..config.nets }, ..config };
         Self::build(survey, survey.states(), Some(features), config, seed, device)
     }
 

@@ -53,22 +53,20 @@ pub fn policy(actions: usize, q: &[f32], temperature: f32, policy: &mut [f32]) {
     }
 }
 
-/// One sweep of policy evaluation on a table of occupancies, `m[s, :] = 1{s}/rho(s) + gamma * sum_k p_k m[successor_k, :]`
-/// under `policy [states * actions]`: densities of the successor measure (own state included) with respect to `rho`.
-pub fn evaluate(survey: &Survey, p: &[f32], policy: &[f32], gamma: f32, m: &[f32], out: &mut [f32]) {
-    let (states, width) = (survey.states(), survey.width());
-    for (s, out) in out.chunks_exact_mut(states).enumerate() {
+/// What `policy [states * actions]` leads to: `out[s, :] = gamma * sum_k p_k rows[successor_k, :]`, for rows of any width.
+pub fn evaluate(survey: &Survey, p: &[f32], policy: &[f32], gamma: f32, rows: &[f32], out: &mut [f32]) {
+    let (row, width) = (rows.len() / survey.states(), survey.width());
+    for (s, out) in out.chunks_exact_mut(row).enumerate() {
         out.fill(0.0);
         let pairs = s * survey.actions()..(s + 1) * survey.actions();
         for pair in pairs.filter(|&pair| policy[pair] > 1e-6) {
             let tokens = pair * width..(pair + 1) * width;
             let outcomes = p[tokens.clone()].iter().zip(&survey.successors()[tokens]);
             for (p, &next) in outcomes.filter(|(p, _)| **p != 0.0) {
-                let ahead = &m[next as usize * states..][..states];
+                let ahead = &rows[next as usize * row..][..row];
                 let weight = gamma * policy[pair] * p;
                 out.iter_mut().zip(ahead).for_each(|(o, m)| *o += weight * m);
             }
         }
-        out[s] += 1.0 / survey.rho()[s];
     }
 }

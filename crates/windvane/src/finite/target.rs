@@ -73,6 +73,16 @@ pub(super) enum Goal {
     Features,
 }
 
+impl Goal {
+    /// The row that a forward vector stands for, given B, or the features, of every state (`[states * d]`).
+    pub(super) fn row(self, f: &[f32], b: &[f32]) -> Vec<f32> {
+        match self {
+            Self::Measure => b.chunks_exact(f.len()).map(|b| dot(f, b)).collect(),
+            Self::Features => f.to_vec(),
+        }
+    }
+}
+
 /// The dynamics a backup goes through, several sweeps deep: the probability of each token's outcome, `[vocabulary]`.
 pub(super) enum Dynamics<'a> {
     /// Those decoded from the belief, for U.
@@ -119,8 +129,8 @@ impl Group<'_> {
 
     /// Backs up U: own state now, then what the policy meets. Values settle first, then that policy's densities follow.
     fn through_predictor(&self, p: &[f32], reward: &[f32], sweeps: usize) -> Vec<f32> {
-        let (survey, states, dim) = (self.survey, self.survey.states(), self.z.len());
-        let mut v: Vec<f32> = self.f.chunks_exact(dim).map(|u| dot(u, self.z)).collect();
+        let survey = self.survey;
+        let mut v: Vec<f32> = self.f.chunks_exact(self.z.len()).map(|u| dot(u, self.z)).collect();
         let (mut q, mut policy) = (vec![0.0; survey.pairs()], vec![0.0; survey.pairs()]);
         let choose = |v: &[f32], q: &mut [f32], policy: &mut [f32]| {
             sweeps::expected(survey, p, v, q);
@@ -134,20 +144,21 @@ impl Group<'_> {
             }
         }
         choose(&v, &mut q, &mut policy);
-        let mut m = self.densities(self.f);
-        let mut next = vec![0.0; states * states];
+        let mut rows = self.rows();
+        let mut next = vec![0.0; rows.len()];
         for _ in 0..sweeps {
-            sweeps::evaluate(survey, p, &policy, self.gamma, &m, &mut next);
-            std::mem::swap(&mut m, &mut next);
+            sweeps::evaluate(survey, p, &policy, self.gamma, &rows, &mut next);
+            self.add_own(&mut next);
+            std::mem::swap(&mut rows, &mut next);
         }
-        m
+        rows
     }
 
     /// Backs up F(s, a): the states the data led to, then what the policy meets there. Values settle first, then that
     /// policy's rows follow.
     fn through_data(&self, p: &[f32], reward: &[f32], sweeps: usize) -> (Vec<f32>, Option<Vec<f32>>) {
         let (survey, dim) = (self.survey, self.z.len());
-        let (states, actions, outcomes) = (survey.states(), survey.actions(), survey.width());
+        let (actions, outcomes) = (survey.actions(), survey.width());
         let known: Vec<f32> =
             p.chunks_exact(outcomes).map(|p| f32::from(u8::from(p.iter().any(|p| *p > 0.0)))).collect();
         let mut q: Vec<f32> = self.f.chunks_exact(dim).map(|f| dot(f, self.z)).collect();
@@ -163,10 +174,8 @@ impl Group<'_> {
             settled.for_each(|((q, next), _)| *q = *next);
             sweeps::policy(actions, &q, self.temperature, &mut policy);
         }
-        let (mut rows, width) = match self.goal {
-            Goal::Measure => (self.densities(self.f), states),
-            Goal::Features => (self.f.to_vec(), dim),
-        };
+        let mut rows = self.rows();
+        let width = rows.len() / survey.pairs();
         for _ in 0..sweeps {
             let ahead = self.being(&rows, &policy, width); // [states * width]
             for (pair, row) in rows.chunks_exact_mut(width).enumerate().filter(|(pair, _)| known[*pair] > 0.0)
@@ -187,11 +196,8 @@ impl Group<'_> {
     fn being(&self, rows: &[f32], policy: &[f32], width: usize) -> Vec<f32> {
         let actions = self.survey.actions();
         let mut being = vec![0.0; self.survey.states() * width];
+        self.add_own(&mut being);
         for (s, to) in being.chunks_exact_mut(width).enumerate() {
-            match self.goal {
-                Goal::Measure => to[s] = 1.0 / self.survey.rho()[s],
-                Goal::Features => to.copy_from_slice(&self.b[s * width..][..width]),
-            }
             for pair in (s * actions..(s + 1) * actions).filter(|&pair| policy[pair] > 1e-6) {
                 let weight = self.gamma * policy[pair];
                 to.iter_mut().zip(&rows[pair * width..][..width]).for_each(|(to, x)| *to += weight * x);
@@ -200,10 +206,21 @@ impl Group<'_> {
         being
     }
 
-    /// `f B^T`, `[rows * states]`.
-    fn densities(&self, f: &[f32]) -> Vec<f32> {
-        let dim = self.z.len();
-        f.chunks_exact(dim).flat_map(|f| self.b.chunks_exact(dim).map(move |b| dot(f, b))).collect()
+    /// What each state adds by itself to the rows (`[states * width]`) of those who are there.
+    fn add_own(&self, rows: &mut [f32]) {
+        let states = self.survey.states();
+        match self.goal {
+            Goal::Measure => {
+                let own = self.survey.rho().iter().enumerate();
+                own.for_each(|(s, rho)| rows[s * states + s] += 1.0 / rho);
+            }
+            Goal::Features => rows.iter_mut().zip(self.b).for_each(|(row, phi)| *row += phi),
+        }
+    }
+
+    /// The rows that the current forward vectors stand for.
+    fn rows(&self) -> Vec<f32> {
+        self.f.chunks_exact(self.z.len()).flat_map(|f| self.goal.row(f, self.b)).collect()
     }
 }
 
