@@ -13,12 +13,14 @@ use windvane_world::protocol::Team;
 use windvane_world::trajectory::Trajectory;
 
 /// How an agent is to act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acting {
     /// Whether its belief goes on learning.
     pub belief: BeliefMode,
     /// Bellman sweeps through the predictor before acting, where the agent can; 0 acts on the forward map alone.
     pub lookahead: usize,
+    /// How far task vectors go toward the belief, where they were drawn around it in training; 0: not at all.
+    pub blend: f32,
 }
 
 /// A team that plays with one agent.

@@ -35,6 +35,10 @@ pub struct EvalConfig {
     pub contexts: usize,
     /// Bellman sweeps through the predictor before acting, from what U says; 0 acts on U alone.
     pub lookahead: usize,
+    /// Rotation-FB: how far task vectors go toward the belief before acting, 0 to 1. The paper does not say; its code
+    /// leaves them as they are.
+    #[serde(default)]
+    pub blend: f32,
 }
 
 impl Default for EvalConfig {
@@ -46,6 +50,7 @@ impl Default for EvalConfig {
             rounds: 4,
             contexts: 200,
             lookahead: 16,
+            blend: 0.0,
         }
     }
 }
@@ -140,7 +145,7 @@ pub fn evaluate_after(
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
     let clock = Instant::now();
-    let team = agent.players(&seen, &Acting { belief, lookahead: config.lookahead })?;
+    let team = agent.players(&seen, &Acting { belief, lookahead: config.lookahead, blend: config.blend })?;
     let mut team = Timed { team, clock, seconds: 0.0 };
     let outcomes = play(world, games, &mut team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {

@@ -26,6 +26,15 @@ pub fn shifted(mut z: Vec<f32>, shift: &[f32]) -> Vec<f32> {
     z
 }
 
+/// A task vector on its way toward a direction: 0 leaves it as it is, 1 makes it that direction.
+pub fn toward(z: &[f32], direction: &[f32], share: f32) -> Vec<f32> {
+    let mut direction = direction.to_vec();
+    project(&mut direction);
+    let mut blended: Vec<f32> = z.iter().zip(direction).map(|(z, to)| z + share * (to - z)).collect();
+    project(&mut blended);
+    blended
+}
+
 /// The angle between two vectors, in degrees; 90 where one has no direction.
 pub fn angle(a: &[f32], b: &[f32]) -> f64 {
     let dot: f64 = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
@@ -176,6 +185,16 @@ mod tests {
         let degrees = |d, k| VonMisesFisher::new(d, k).unwrap().mean_cosine().acos().to_degrees();
         assert!((degrees(100, 50.0) - 66.0).abs() < 1.0);
         assert!((degrees(150, 100.0) - 60.0).abs() < 1.5);
+    }
+
+    #[test]
+    fn blending_goes_from_the_task_to_the_direction_along_the_sphere() {
+        let (z, direction) = ([2.0, 0.0, 0.0, 0.0], [0.0, 0.3, 0.0, 0.0]);
+        assert_eq!(toward(&z, &direction, 0.0), z);
+        assert_eq!(toward(&z, &direction, 1.0), [0.0, 2.0, 0.0, 0.0]);
+        let half = toward(&z, &direction, 0.5);
+        assert!((angle(&half, &z) - 45.0).abs() < 1e-4 && (norm(&half) - 2.0).abs() < 1e-6);
+        assert_eq!(toward(&z, &[0.0; 4], 0.5), z, "no direction leads nowhere");
     }
 
     #[test]

@@ -55,6 +55,16 @@ pub enum Core {
     Neural,
 }
 
+/// How several forward networks make one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregate {
+    /// Their mean (paper).
+    Mean,
+    /// The smallest of their densities (the authors' code).
+    Min,
+}
+
 /// How many contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -186,6 +196,7 @@ impl Plan {
             ("agent.tau", f64::from(agent.fb.tau)),
             ("agent.random_tasks", agent.fb.random_tasks),
             ("belief.forget", belief.forget),
+            ("eval.blend", f64::from(eval.blend)),
             ("belief.context.single", belief.context.single),
             ("belief.context.mix", belief.context.mix),
         ];

@@ -1,9 +1,9 @@
 //! A trained agent on listed states: from evidence and a task to the worth of every action everywhere.
 
 use super::belief::FiniteBelief;
-use super::fb::FbModel;
+use super::model::FbModel;
 use super::nets::Forward;
-use super::situations::Situations;
+use super::situations::{self, Situations};
 use super::survey::Survey;
 use super::sweeps;
 use super::target::{Goal, Reward as Stakes};
@@ -32,6 +32,8 @@ pub struct FiniteAgent {
     stakes: Arc<Stakes>,
     /// What corrects rewards in new contexts.
     corrector: Option<Arc<Corrector>>,
+    /// The mean of the beliefs that task vectors were drawn around; empty where they were drawn anywhere.
+    middle: Vec<f32>,
     /// How surprising contexts of the data are, least first; empty if it was not measured.
     pub(super) usual: Vec<f32>,
 }
@@ -53,7 +55,34 @@ impl FiniteAgent {
         let b = model.backward();
         let stakes = Arc::new(model.rewards(&b, survey.rho()));
         let average = survey.average();
-        Self { average, listener, model, b, stakes, survey, corrector: None, usual: Vec::new() }
+        Self {
+            average,
+            listener,
+            model,
+            b,
+            stakes,
+            survey,
+            corrector: None,
+            middle: Vec::new(),
+            usual: Vec::new(),
+        }
+    }
+
+    /// The same, trained on tasks around beliefs with the mean `middle [states]`.
+    #[must_use]
+    pub fn drawn_around(self, middle: Vec<f32>) -> Self {
+        Self { middle, ..self }
+    }
+
+    /// Task vectors (`[count * d]`) on their way toward what each situation is believed to be; see [`latent::toward`].
+    pub(super) fn blended(&self, situations: &Situations, tasks: &[f32], share: f32) -> Vec<f32> {
+        if share == 0.0 || self.middle.is_empty() {
+            return tasks.to_vec();
+        }
+        let dim = self.model.config().nets.dim;
+        let axes = situations::directions(&situations.axes, &self.middle, dim);
+        let both = tasks.chunks_exact(dim).zip(axes.chunks_exact(dim));
+        both.flat_map(|(z, axis)| latent::toward(z, axis, share)).collect()
     }
 
     /// The same, with rewards corrected in each new context.

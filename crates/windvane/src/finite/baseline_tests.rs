@@ -1,7 +1,8 @@
 //! The baselines on listed states against what is known exactly.
 
-use super::agent::{FiniteAgent, Listener, identities};
-use super::fb::{FbConfig, FbModel, FbTrainer};
+use super::agent::{FiniteAgent, Listener, identities, situations};
+use super::fb::{FbConfig, FbTrainer};
+use super::model::FbModel;
 use super::nets::{Forward, NetConfig};
 use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
@@ -9,6 +10,7 @@ use super::sweeps;
 use super::target::{Dynamics as Source, Goal, Group, Reward};
 use super::tests::{cells, surveyed, truth};
 use crate::correction::{CorrectionConfig, Corrector};
+use crate::eval::{BeliefMode, EvalConfig, evaluate};
 use crate::linalg::eigen;
 use crate::methods::hilp::Hilp;
 use crate::methods::lap::Lap;
@@ -138,7 +140,7 @@ fn the_exact_successor_features_are_what_the_target_aims_at() {
     for (rows, heads) in [(survey.pairs(), true), (states, false)] {
         let group = Group {
             survey: &survey,
-            f: &nothing[..rows * dim],
+            f: vec![&nothing[..rows * dim]],
             b: &phi,
             z: &z,
             reward: &reward,
@@ -228,6 +230,25 @@ fn successor_features_are_learned_as_the_tabular_ones() {
         }
         let error = f64::sqrt(off / size);
         assert!(error < 0.1, "{forward:?}: relative error {error}");
+    }
+}
+
+/// A baseline that cannot solve one layout is a bug, not a finding.
+#[test]
+fn successor_features_solve_a_single_layout() {
+    let (world, survey) = surveyed("four-rooms", 1, 100);
+    let phi = PhiConfig { dim: 50, steps: 600, batch: 256, ..PhiConfig::default() };
+    let eval = EvalConfig { rounds: 1, ..EvalConfig::default() };
+    for learner in [&Hilp as &'static dyn FeatureLearner, &Lap] {
+        let phi = learned(learner, &survey, phi).of(survey.reference().0);
+        let config = FbConfig { steps: 20, groups: 8, ..FbConfig::default() };
+        let model = FbModel::over(phi, &survey, config, 1, &Device::flex()).unwrap();
+        let average = situations(&survey, None, &survey.average(), &vec![0.0; survey.states() * 2]);
+        let mut trainer = FbTrainer::of(model, survey.clone(), average, TaskDraw::Sphere, 1);
+        (0..config.steps).for_each(|step| drop(trainer.train_step(step).unwrap()));
+        let agent = FiniteAgent::new(survey.clone(), Listener::Deaf, trainer.model().clone());
+        let rows = evaluate(&*world, &agent, Split::Train, BeliefMode::Frozen, &eval, 1).unwrap();
+        assert!(rows.len() == 3 && rows.iter().all(|row| row.success), "{learner:?}: {rows:?}");
     }
 }
 

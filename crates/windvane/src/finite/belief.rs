@@ -31,8 +31,8 @@ const NO_OUTCOME: f32 = -1e4;
 const EVIDENCE: f32 = 14.0;
 const COORDINATE: f32 = 9.0;
 const IDENTITY: f32 = 1.75;
-/// Size of the say that memory has in h.
-const TRUST: f32 = 3.0;
+/// Features of a state beside those: what was seen of it, and what memory says.
+const SEEN: usize = 5;
 
 /// Settings of the belief and its training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,12 +138,12 @@ impl Tables {
         let (states, vocabulary) = (survey.states(), survey.vocabulary());
         let dims = &survey.spec().observation;
         let coordinates: usize = dims.iter().filter_map(windvane_world::Dim::values).sum();
-        let features = 4 + coordinates + states;
+        let features = SEEN + coordinates + states;
         let mut places = vec![0.0; states * features];
         let mut obs = vec![0.0; dims.len()];
         for (s, row) in places.chunks_exact_mut(features).enumerate() {
             survey.write_state(s, &mut obs);
-            let mut at = 4;
+            let mut at = SEEN;
             for (dim, x) in dims.iter().zip(&obs) {
                 row[at + (x - dim.low) as usize] = COORDINATE;
                 at += dim.values().unwrap_or(0);
@@ -241,8 +241,8 @@ impl FiniteBelief {
         self.infer_without(evidence, &[])
     }
 
-    /// The same; `hidden` names, for each set (or for none), a group that memory is to leave out.
-    pub(super) fn infer_without(&self, evidence: &[f32], hidden: &[Option<usize>]) -> Beliefs {
+    /// The same; `hidden` names, for each set (or for none), groups that memory is to leave out.
+    pub(super) fn infer_without(&self, evidence: &[f32], hidden: &[Vec<usize>]) -> Beliefs {
         let weights = self.params.weights();
         let (mean, log_std) = self.encode(&weights, evidence, hidden); // [count, states] each
         let dynamics = self.decode(&weights, mean.clone()).exp(); // [count * pairs, outcomes]
@@ -250,29 +250,32 @@ impl FiniteBelief {
     }
 
     /// Mean and log of the standard deviation of h, `[sets, states]` each. `hidden` names, for each set (or for none),
-    /// a group that memory is to leave out.
+    /// groups that memory is to leave out.
     pub(super) fn encode(
         &self,
         weights: &Weights,
         evidence: &[f32],
-        hidden: &[Option<usize>],
+        hidden: &[Vec<usize>],
     ) -> (Tensor<2>, Tensor<2>) {
         let Tables { states, features, places, .. } = &self.tables;
         let sets = evidence.len() / 2 / states;
         let mut tokens = Vec::with_capacity(sets * places.len());
-        let mut recalled = vec![0.0; sets * states];
-        let both = evidence.chunks_exact(2 * states).zip(recalled.chunks_exact_mut(*states));
-        for (set, (seen, recalled)) in both.enumerate() {
-            let hidden = hidden.get(set).copied().flatten();
-            let fit = self.memory.as_ref().map_or(0.0, |memory| memory.recall(seen, hidden, recalled));
+        let mut odds = vec![0.0; sets * states];
+        for (set, seen) in evidence.chunks_exact(2 * states).enumerate() {
             let start = tokens.len();
             tokens.extend_from_slice(places);
-            let states = tokens[start..].chunks_exact_mut(*features);
-            for (token, (seen, recalled)) in states.zip(seen.chunks_exact(2).zip(recalled)) {
+            let own = tokens[start..].chunks_exact_mut(*features);
+            for (token, seen) in own.zip(seen.chunks_exact(2)) {
                 token[0] = EVIDENCE * seen[0];
                 token[1] = EVIDENCE * seen[1];
-                token[2] = EVIDENCE * *recalled;
-                token[3] = EVIDENCE * fit;
+            }
+            let Some(memory) = &self.memory else { continue };
+            let recalled = memory.recall(seen, hidden.get(set).map_or(&[], Vec::as_slice));
+            odds[set * states..][..*states].copy_from_slice(&recalled.odds);
+            for (token, mean) in tokens[start..].chunks_exact_mut(*features).zip(&recalled.mean) {
+                token[2] = EVIDENCE * mean;
+                token[3] = EVIDENCE * recalled.fit;
+                token[4] = EVIDENCE * recalled.alone;
             }
         }
         let tokens = self.constant(tokens, [sets * states, *features]);
@@ -291,7 +294,7 @@ impl FiniteBelief {
         let recall = &weights[self.recall];
         let direct = entered * recall.clone().narrow(0, 0, 1) + refused * recall.clone().narrow(0, 1, 1);
         let trust = both.narrow(1, 2, 1).reshape([sets, *states]);
-        let recalled = self.constant(recalled, [sets, *states]) * trust * TRUST;
+        let recalled = self.constant(odds, [sets, *states]) * trust;
         (shared + own + weights[self.own_bias].clone() + direct + recalled, log_std)
     }
 
@@ -356,9 +359,11 @@ impl BeliefTrainer {
         let mut hidden = Vec::with_capacity(config.batch);
         for (evidence, truth) in evidence.chunks_exact_mut(states * 2).zip(truth.chunks_exact_mut(vocabulary))
         {
-            let group = contexts.draw(&mut rng, &mut bag, truth);
+            let groups = contexts.draw(&mut rng, &mut bag, truth);
             self.survey.write_evidence(&bag, evidence);
-            hidden.push(rng.random_bool(config.forget).then_some(group));
+            // What is made of several groups is none of them.
+            let forgotten = groups.len() > 1 || rng.random_bool(config.forget);
+            hidden.push(if forgotten { groups } else { Vec::new() });
         }
         let known: f32 = truth.iter().sum(); // number of pairs that anyone tried
         let noise: Vec<f32> = (0..config.batch * states).map(|_| StandardNormal.sample(&mut rng)).collect();

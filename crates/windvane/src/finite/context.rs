@@ -50,19 +50,19 @@ impl<'a> Contexts<'a> {
     }
 
     /// Draws one context: marks its tokens in `bag` and writes the group's dynamics as weights of each outcome into
-    /// `truth` (both `[vocabulary]`; pairs that the group never tried weigh nothing). Returns the (first) group.
-    pub fn draw(&self, rng: &mut Rng, bag: &mut [f32], truth: &mut [f32]) -> usize {
-        let group = self.one_group(rng, bag, truth);
+    /// `truth` (both `[vocabulary]`; pairs that the group never tried weigh nothing). Returns the groups it is made of.
+    pub fn draw(&self, rng: &mut Rng, bag: &mut [f32], truth: &mut [f32]) -> Vec<usize> {
+        let mut groups = vec![self.one_group(rng, bag, truth)];
         if self.config.mix > 0.0 {
             let (mut other_bag, mut other_truth) = (vec![0.0; bag.len()], vec![0.0; bag.len()]);
             for _ in 1..self.config.ways {
                 if rng.random_bool(self.config.mix) {
-                    self.one_group(rng, &mut other_bag, &mut other_truth);
+                    groups.push(self.one_group(rng, &mut other_bag, &mut other_truth));
                     self.cross(rng, [&mut *bag, &mut *truth], [&other_bag, &other_truth]);
                 }
             }
         }
-        group
+        groups
     }
 
     /// Marks the tokens of a context of `group`.

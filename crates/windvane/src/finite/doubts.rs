@@ -2,7 +2,7 @@
 
 use super::exam::Examiner;
 use super::play::evidence_of;
-use super::situations::directions;
+use super::situations::{directions, middle};
 use crate::broken::{Broken, told_apart};
 use crate::doctor::{Finding, Limits};
 use crate::error::LearnError;
@@ -43,7 +43,7 @@ impl Examiner<'_> {
             });
         }
         let width = dim.max(survey.states());
-        let axes = directions(&beliefs, survey.states(), width);
+        let axes = directions(&beliefs, &middle(&beliefs, survey.states()), width);
         let angle = |(h, z): (&[f32], &Vec<f32>)| latent::angle(h, z);
         let angles: Vec<f64> = axes.chunks_exact(width).zip(&tasks).map(angle).collect();
         let mean = angles.iter().sum::<f64>() / angles.len().max(1) as f64;

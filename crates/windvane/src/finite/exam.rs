@@ -263,7 +263,8 @@ impl Examiner<'_> {
         sweeps::greedy(ACTIONS, q, &mut policy);
         let ours = match config.nets.forward {
             Forward::Predictor => {
-                let group = Group { survey, f: &f, b, z, reward: stakes, gamma, temperature: 0.0, goal };
+                let group =
+                    Group { survey, f: vec![&f], b, z, reward: stakes, gamma, temperature: 0.0, goal };
                 group.aim(Source::Decoded { p: &situation.dynamics, sweeps: self.eval.lookahead }).density
             }
             Forward::Paper => {

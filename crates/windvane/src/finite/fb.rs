@@ -4,14 +4,16 @@
 //! drawn ([`TaskDraw`]), and whether B is learned with F (FB) or given beforehand (successor features: then F itself is
 //! compared with its target, not F B). Every expectation over states is exact.
 
-use super::nets::{Backward, Forward, NetConfig, StateMap};
+use super::model::{FbModel, Features, size};
+use super::nets::{Forward, NetConfig};
 use super::situations::{Situations, TaskDraw};
 use super::survey::Survey;
-use super::target::{self, Goal, Reward};
+use super::target;
+use crate::config::Aggregate;
 use crate::correction::weighted;
 use crate::error::LearnError;
 use crate::latent;
-use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile, Weights, ops, to_vec};
+use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile, Weights, ops};
 use crate::train::{Learner, Metrics, scalar, warm_cosine};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 use rand::RngExt as _;
@@ -28,6 +30,8 @@ pub struct FbConfig {
     pub nets: NetConfig,
     /// Forward networks in the ensemble; their mean acts. Paper: 2.
     pub ensemble: usize,
+    /// How they make one target.
+    pub aggregate: Aggregate,
     /// Discount; paper: 0.99. On grids 0.95 makes the gaps between actions largest at the distances that matter.
     pub gamma: f32,
     /// Temperature of the target's policy relative to what actions are worth; 0 (paper) is greedy. The authors' code is
@@ -56,6 +60,7 @@ impl Default for FbConfig {
         Self {
             nets: NetConfig::default(),
             ensemble: 1,
+            aggregate: Aggregate::Mean,
             gamma: 0.95,
             temperature: 1.0 / 64.0,
             target_sweeps: 8,
@@ -68,154 +73,6 @@ impl Default for FbConfig {
             tau: 0.1,
         }
     }
-}
-
-/// B and the forward maps with their weights: what acts.
-#[derive(Clone, Debug)]
-pub struct FbModel {
-    config: FbConfig,
-    params: Params,
-    features: Features,
-    forward: Vec<StateMap>,
-    one_hot: Tensor<2>,
-    states: usize,
-}
-
-/// Features of states.
-#[derive(Clone, Debug)]
-enum Features {
-    /// B, learned with F.
-    Learned(Backward),
-    /// Learned before, `[states * d]`.
-    Given(Vec<f32>),
-}
-
-impl FbModel {
-    /// Untrained networks for `survey` under conditions of width `condition`.
-    pub fn new(
-        survey: &Survey,
-        condition: usize,
-        config: FbConfig,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        Self::build(survey, condition, None, config, seed, device)
-    }
-
-    /// Untrained successor features of `features [states * d]`, told nothing of the dynamics.
-    pub fn over(
-        features: Vec<f32>,
-        survey: &Survey,
-        config: FbConfig,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        let dim = features.len() / survey.states();
-        let config = FbConfig { nets: NetConfig { dim, ..config.nets }, ..config };
-        Self::build(survey, survey.states(), Some(features), config, seed, device)
-    }
-
-    fn build(
-        survey: &Survey,
-        condition: usize,
-        given: Option<Vec<f32>>,
-        config: FbConfig,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        let states = survey.states();
-        let heads = match config.nets.forward {
-            Forward::Paper => survey.actions(),
-            Forward::Predictor => 1,
-        };
-        let mut params = Params::new(device, seed);
-        // The successor measure's density is about states / (1 - gamma) where it is large; z and B have d components.
-        let (features, scale) = match given {
-            Some(given) => (Features::Given(given), size(1, config.gamma)),
-            None => (
-                Features::Learned(Backward::new(&mut params, states, &config.nets)?),
-                size(states, config.gamma) / config.nets.dim as f64,
-            ),
-        };
-        let forward = (0..config.ensemble).map(|i| {
-            StateMap::new(&mut params, &format!("f{i}"), [states, heads, condition], &config.nets, scale)
-        });
-        let forward = forward.collect::<Result<_, _>>()?;
-        let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states))).collect();
-        let one_hot = Tensor::from_data(TensorData::new(one_hot, [states, states]), device);
-        Ok(Self { config, params, features, forward, one_hot, states })
-    }
-
-    /// The settings it was built with.
-    pub fn config(&self) -> &FbConfig {
-        &self.config
-    }
-
-    /// Its weights.
-    pub(super) fn params(&self) -> &Params {
-        &self.params
-    }
-
-    /// Its weights, to read them from a file.
-    pub(super) fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
-    }
-
-    /// B of every state, or its given features, `[states * d]`.
-    pub fn backward(&self) -> Vec<f32> {
-        self.features_by(&self.params.weights())
-    }
-
-    fn features_by(&self, weights: &Weights) -> Vec<f32> {
-        match &self.features {
-            Features::Learned(backward) => to_vec(backward.forward(weights, &self.one_hot)),
-            Features::Given(features) => features.clone(),
-        }
-    }
-
-    /// What forward vectors become.
-    pub(super) fn goal(&self) -> Goal {
-        match self.features {
-            Features::Learned(_) => Goal::Measure,
-            Features::Given(_) => Goal::Features,
-        }
-    }
-
-    /// The rewards that task vectors stand for, given B (or the given features) of every state.
-    pub(super) fn rewards(&self, b: &[f32], rho: &[f32]) -> Reward {
-        match self.goal() {
-            Goal::Measure => Reward::new(b, rho, self.config.nets.dim),
-            Goal::Features => Reward::over(b, self.config.nets.dim),
-        }
-    }
-
-    /// The mean forward vectors of every state under each (condition, task): `[groups * states * heads * d]`.
-    pub fn forward(&self, conditions: Vec<f32>, tasks: Vec<f32>) -> Vec<f32> {
-        let (conditions, z) = self.inputs(conditions, tasks);
-        to_vec(self.mean_forward(&self.params.weights(), conditions, z))
-    }
-
-    fn mean_forward(&self, weights: &Weights, conditions: Tensor<2>, z: Tensor<2>) -> Tensor<2> {
-        let mut outs = self.forward.iter().map(|map| map.forward(weights, conditions.clone(), z.clone()));
-        let first = outs.next().unwrap_or_else(|| z.clone());
-        outs.fold(first, |sum, out| sum + out) / self.forward.len() as f64
-    }
-
-    fn inputs(&self, conditions: Vec<f32>, tasks: Vec<f32>) -> (Tensor<2>, Tensor<2>) {
-        let dim = self.config.nets.dim;
-        let groups = tasks.len() / dim;
-        let width = conditions.len() / groups.max(1);
-        (self.constant(conditions, [groups, width]), self.constant(tasks, [groups, dim]))
-    }
-
-    fn constant<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
-        Tensor::from_data(TensorData::new(values, shape), self.params.device())
-    }
-}
-
-/// About how large the density of a successor measure becomes.
-fn size(states: usize, gamma: f32) -> f64 {
-    states as f64 / (1.0 - f64::from(gamma))
 }
 
 /// Trains an [`FbModel`].
@@ -321,7 +178,7 @@ impl FbTrainer {
         let target_b = self.model.features_by(&target_weights); // [states * d]
         let batch = self.batch(&mut rng, &target_b);
         let (conditions, z) = self.model.inputs(batch.conditions, batch.tasks.clone());
-        let target_f = to_vec(self.model.mean_forward(&target_weights, conditions.clone(), z.clone()));
+        let target_f = self.model.target_forward(&target_weights, &conditions, &z);
         drop(target_weights);
         let conditions = match told {
             None => conditions,
@@ -333,14 +190,14 @@ impl FbTrainer {
 
         // Targets, group by group: the successor densities and, under them, the worth of the task.
         let reward = self.model.rewards(&target_b, self.survey.rho());
-        let rows = target_f.len() / dim / config.groups; // states, or states * actions
+        let rows = target_f[0].len() / dim / config.groups; // states, or states * actions
         let aim = |group: usize| {
             let situation = batch.chosen[group];
             let vocabulary = self.survey.vocabulary();
             let decoded = &self.situations.dynamics[situation * vocabulary..][..vocabulary];
             let estimates = target::Group {
                 survey: &self.survey,
-                f: &target_f[group * rows * dim..][..rows * dim],
+                f: target_f.iter().map(|f| &f[group * rows * dim..][..rows * dim]).collect(),
                 b: &target_b,
                 z: &batch.tasks[group * dim..][..dim],
                 reward: &reward,

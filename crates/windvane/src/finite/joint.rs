@@ -3,7 +3,8 @@
 use super::agent;
 use super::belief::{BeliefTrainer, FiniteBelief};
 use super::context::Contexts;
-use super::fb::{FbModel, FbTrainer};
+use super::fb::FbTrainer;
+use super::model::FbModel;
 use super::survey::Survey;
 use crate::error::LearnError;
 use crate::nn::TensorFile;

@@ -2,7 +2,8 @@
 
 use super::agent::{FiniteAgent, Listener};
 use super::belief::{BeliefConfig, FiniteBelief};
-use super::fb::{FbConfig, FbModel};
+use super::fb::FbConfig;
+use super::model::FbModel;
 use super::surprise;
 use super::survey::{Survey, SurveyCard};
 use crate::error::LearnError;

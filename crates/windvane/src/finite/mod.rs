@@ -11,6 +11,7 @@ pub mod fb;
 pub mod joint;
 pub mod kept;
 mod memory;
+pub mod model;
 pub mod nets;
 pub mod pilot;
 pub mod play;

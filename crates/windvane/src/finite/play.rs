@@ -23,7 +23,7 @@ use windvane_world::{ActionBuf, Actions, Cmdp, ContextId, Reward};
 #[derive(Debug)]
 pub struct FiniteTeam<'a> {
     agent: &'a FiniteAgent,
-    lookahead: usize,
+    acting: Acting,
     online: bool,
     /// Of every game: what was seen, `[games * states * 2]`; what is wanted, `[games * d]`; what each action is worth.
     evidence: Vec<f32>,
@@ -39,13 +39,12 @@ impl<'a> FiniteTeam<'a> {
     pub fn new(
         agent: &'a FiniteAgent,
         contexts: &[&Trajectory],
-        lookahead: usize,
-        online: bool,
+        acting: &Acting,
     ) -> Result<Self, LearnError> {
         Ok(Self {
             agent,
-            lookahead,
-            online: online && agent.listens(),
+            acting: *acting,
+            online: acting.belief == BeliefMode::Online && agent.listens(),
             evidence: contexts.iter().flat_map(|context| evidence_of(agent, context)).collect(),
             tasks: Vec::new(),
             values: Vec::new(),
@@ -77,7 +76,8 @@ impl<'a> FiniteTeam<'a> {
         };
         let places: Vec<ContextId> = which.iter().map(|&game| self.places[game]).collect();
         let situations: Situations = self.agent.situations_in(&places, &pick(&self.evidence, states * 2));
-        let values = self.agent.action_values(&situations, &pick(&self.tasks, dim), self.lookahead);
+        let tasks = self.agent.blended(&situations, &pick(&self.tasks, dim), self.acting.blend);
+        let values = self.agent.action_values(&situations, &tasks, self.acting.lookahead);
         let pairs = self.agent.survey().pairs();
         for (&game, values) in which.iter().zip(values.chunks_exact(pairs)) {
             self.values[game * pairs..(game + 1) * pairs].copy_from_slice(values);
@@ -98,8 +98,7 @@ pub(crate) fn evidence_of(agent: &FiniteAgent, context: &Trajectory) -> Vec<f32>
 
 impl Agent for FiniteAgent {
     fn players<'a>(&'a self, contexts: &[&Trajectory], acting: &Acting) -> Result<Players<'a>, LearnError> {
-        let online = acting.belief == BeliefMode::Online;
-        Ok(Box::new(FiniteTeam::new(self, contexts, acting.lookahead, online)?))
+        Ok(Box::new(FiniteTeam::new(self, contexts, acting)?))
     }
 
     fn looks_ahead(&self) -> bool {

@@ -15,23 +15,29 @@ impl TaskDraw {
     /// Situations ready to be drawn around.
     pub(super) fn prepared(&self, mut situations: Situations, dim: usize) -> Situations {
         if let Self::Cone(_) = self {
-            situations.axes = directions(&situations.axes, situations.width, dim);
+            situations.axes = directions(&situations.axes, &middle(&situations.axes, situations.width), dim);
         }
         situations
     }
 }
 
-/// Beliefs (`[count * width]`) as directions of `dim` components: what they have in common points nowhere, so it is taken
-/// out; the rest is filled up with zeros.
-pub(super) fn directions(beliefs: &[f32], width: usize, dim: usize) -> Vec<f32> {
+/// The mean of beliefs (`[count * width]`); zeros of none.
+pub(super) fn middle(beliefs: &[f32], width: usize) -> Vec<f32> {
     let count = (beliefs.len() / width).max(1) as f32;
-    let mut mean = vec![0.0; width];
+    let mut middle = vec![0.0; width];
     for h in beliefs.chunks_exact(width) {
-        mean.iter_mut().zip(h).for_each(|(m, x)| *m += x / count);
+        middle.iter_mut().zip(h).for_each(|(m, x)| *m += x / count);
     }
+    middle
+}
+
+/// Beliefs (`[count * width]`) as directions of `dim` components: what they have in common, `middle`, points nowhere, so it
+/// is taken out; the rest is filled up with zeros.
+pub(super) fn directions(beliefs: &[f32], middle: &[f32], dim: usize) -> Vec<f32> {
+    let width = middle.len();
     let mut directions = Vec::with_capacity(beliefs.len() / width * dim);
     for h in beliefs.chunks_exact(width) {
-        directions.extend(h.iter().zip(&mean).map(|(x, m)| x - m));
+        directions.extend(h.iter().zip(middle).map(|(x, m)| x - m));
         directions.resize(directions.len() + dim - width, 0.0);
     }
     directions

@@ -3,9 +3,10 @@
 use super::agent::{self, FiniteAgent, Listener};
 use super::belief::{BeliefTrainer, FiniteBelief};
 use super::context::Contexts;
-use super::fb::{FbModel, FbTrainer};
+use super::fb::FbTrainer;
 use super::joint::JointTrainer;
-use super::situations::{Situations, TaskDraw};
+use super::model::FbModel;
+use super::situations::{Situations, TaskDraw, middle};
 use super::survey::Survey;
 use crate::agent::Agent;
 use crate::config::Plan;
@@ -80,6 +81,7 @@ pub fn agent(
         FbModel::new(survey, situations.width, config, run.seed, site.device)?
     };
     let device = site.device;
+    let middle = middle(&situations.axes, situations.width);
     let mut trainer = FbTrainer::of(model, survey.clone(), situations, draw, run.seed);
     let stage = agent_stage(run);
     let make = |trainer: &FbTrainer| {
@@ -89,6 +91,7 @@ pub fn agent(
             (Condition::Nothing | Condition::Belief, _) => Listener::Deaf,
         };
         let agent = FiniteAgent::new(survey.clone(), listener, trainer.model().clone());
+        let agent = if run.method.draw == Draw::Cone { agent.drawn_around(middle.clone()) } else { agent };
         match run.method.reward {
             RewardIn::AsIs => agent,
             RewardIn::Corrected => {

@@ -45,7 +45,7 @@ fn of_tokens(agent: &FiniteAgent, tokens: &[Option<u32>], hidden: Option<usize>)
     for token in tokens.iter().step_by(2).flatten() {
         survey.add_evidence(*token as usize, &mut evidence);
     }
-    let p = belief.infer_without(&evidence, &[hidden]).dynamics; // [vocabulary]
+    let p = belief.infer_without(&evidence, &[hidden.into_iter().collect()]).dynamics; // [vocabulary]
     let chance = |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(LEAST);
     let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
     Some(others.iter().sum::<f64>() / others.len() as f64)

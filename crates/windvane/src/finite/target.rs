@@ -51,8 +51,9 @@ impl Reward {
 /// One group's current estimates.
 pub(super) struct Group<'a> {
     pub(super) survey: &'a Survey,
-    /// Target forward vectors: `[states * d]`, or `[states * actions * d]` with one head per action.
-    pub(super) f: &'a [f32],
+    /// Target forward vectors: `[states * d]`, or `[states * actions * d]` with one head per action. Of several, the least
+    /// value and the least density count.
+    pub(super) f: Vec<&'a [f32]>,
     /// Target B, or the given features, `[states * d]`.
     pub(super) b: &'a [f32],
     pub(super) z: &'a [f32],
@@ -130,7 +131,7 @@ impl Group<'_> {
     /// Backs up U: own state now, then what the policy meets. Values settle first, then that policy's densities follow.
     fn through_predictor(&self, p: &[f32], reward: &[f32], sweeps: usize) -> Vec<f32> {
         let survey = self.survey;
-        let mut v: Vec<f32> = self.f.chunks_exact(self.z.len()).map(|u| dot(u, self.z)).collect();
+        let mut v = self.values();
         let (mut q, mut policy) = (vec![0.0; survey.pairs()], vec![0.0; survey.pairs()]);
         let choose = |v: &[f32], q: &mut [f32], policy: &mut [f32]| {
             sweeps::expected(survey, p, v, q);
@@ -157,11 +158,11 @@ impl Group<'_> {
     /// Backs up F(s, a): the states the data led to, then what the policy meets there. Values settle first, then that
     /// policy's rows follow.
     fn through_data(&self, p: &[f32], reward: &[f32], sweeps: usize) -> (Vec<f32>, Option<Vec<f32>>) {
-        let (survey, dim) = (self.survey, self.z.len());
+        let survey = self.survey;
         let (actions, outcomes) = (survey.actions(), survey.width());
         let known: Vec<f32> =
             p.chunks_exact(outcomes).map(|p| f32::from(u8::from(p.iter().any(|p| *p > 0.0)))).collect();
-        let mut q: Vec<f32> = self.f.chunks_exact(dim).map(|f| dot(f, self.z)).collect();
+        let mut q = self.values();
         let mut policy = vec![0.0; survey.pairs()];
         sweeps::policy(actions, &q, self.temperature, &mut policy);
         let mut next_q = vec![0.0; survey.pairs()];
@@ -218,12 +219,62 @@ impl Group<'_> {
         }
     }
 
+    /// What the current forward vectors say that the task is worth, `[rows]`.
+    fn values(&self) -> Vec<f32> {
+        self.least(|f| vec![dot(f, self.z)])
+    }
+
     /// The rows that the current forward vectors stand for.
     fn rows(&self) -> Vec<f32> {
-        self.f.chunks_exact(self.z.len()).flat_map(|f| self.goal.row(f, self.b)).collect()
+        self.least(|f| self.goal.row(f, self.b))
+    }
+
+    /// What `part` makes of each forward vector, one after the other; of several networks, the least.
+    fn least(&self, part: impl Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
+        let of = |f: &[f32]| f.chunks_exact(self.z.len()).flat_map(&part).collect::<Vec<f32>>();
+        let mut nets = self.f.iter().map(|f| of(f));
+        let mut least = nets.next().unwrap_or_default();
+        for net in nets {
+            least.iter_mut().zip(net).for_each(|(least, x)| *least = least.min(x));
+        }
+        least
     }
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::surveyed;
+    use super::*;
+
+    #[test]
+    fn of_several_networks_the_least_density_and_the_least_value_count() {
+        let (_, survey) = surveyed("doors", 1, 5);
+        let b: Vec<f32> = (0..survey.states() * 2).map(|i| 1.0 - (i % 3) as f32).collect();
+        let reward = Reward::over(&b, 2);
+        let nets: [Vec<f32>; 2] =
+            [1.0, -1.0].map(|sign| (0..survey.states() * 2).map(|i| sign * (i % 5) as f32).collect());
+        let z = [0.5, 2.0];
+        let of = |f: Vec<&[f32]>| {
+            let group = Group {
+                survey: &survey,
+                f,
+                b: &b,
+                z: &z,
+                reward: &reward,
+                gamma: 0.9,
+                temperature: 0.0,
+                goal: Goal::Measure,
+            };
+            (group.values(), group.rows())
+        };
+        let ((v, m), both) = (of(vec![&nets[0]]), of(vec![&nets[0], &nets[1]]));
+        let (other_v, other_m) = of(vec![&nets[1]]);
+        assert!(v.iter().zip(&other_v).zip(&both.0).all(|((a, b), least)| *least == a.min(*b)));
+        assert!(m.iter().zip(&other_m).zip(&both.1).all(|((a, b), least)| *least == a.min(*b)));
+        assert!(both.1 != m && both.1 != other_m, "neither is least everywhere");
+    }
 }

@@ -111,26 +111,26 @@ proptest! {
 fn memory_recognises_a_group_and_notices_when_none_fits() {
     let (_, survey) = surveyed("doors", 4, 30);
     let memory = Memory::of(&survey);
-    let mut recalled = vec![0.0; survey.states()];
     for (number, group) in survey.groups().iter().enumerate() {
         let mut evidence = vec![0.0; survey.states() * 2];
         group.counts.iter().for_each(|&(token, _)| survey.add_evidence(token as usize, &mut evidence));
-        assert_eq!(memory.recall(&evidence, None, &mut recalled), 1.0, "nothing contradicts its own group");
-        for (seen, recalled) in evidence.chunks_exact(2).zip(&recalled) {
+        let recalled = memory.recall(&evidence, &[]);
+        assert_eq!(recalled.fit, 1.0, "nothing contradicts its own group");
+        assert!(recalled.alone > 0.8, "no other fits as well");
+        for (seen, (mean, odds)) in evidence.chunks_exact(2).zip(recalled.mean.iter().zip(&recalled.odds)) {
             let sign = if seen[0] > 0.0 { 1.0 } else { -seen[1] };
-            assert!(sign == 0.0 || recalled * sign > 0.8, "{sign} recalled as {recalled}");
+            assert!(sign == 0.0 || mean * sign > 0.8, "{sign} recalled as {mean}");
+            assert!(sign == 0.0 || odds * sign > 1.5, "{sign} recalled with odds {odds}");
         }
-        assert!(memory.recall(&evidence, Some(number), &mut recalled) < 1.0, "the others contradict it");
+        assert!(memory.recall(&evidence, &[number]).fit < 1.0, "the others contradict it");
         // A world where everything is the other way round is none of them.
         evidence.chunks_exact_mut(2).for_each(|seen| seen.swap(0, 1));
         evidence.chunks_exact_mut(2).filter(|seen| seen[0] == seen[1]).for_each(|seen| seen[0] = 0.0);
-        assert!(memory.recall(&evidence, None, &mut recalled) < 0.2);
+        assert!(memory.recall(&evidence, &[]).fit < 0.2);
     }
-    assert_eq!(
-        memory.recall(&vec![0.0; survey.states() * 2], None, &mut recalled),
-        1.0,
-        "nothing seen fits all"
-    );
+    let nothing = memory.recall(&vec![0.0; survey.states() * 2], &[]);
+    assert_eq!(nothing.fit, 1.0, "nothing seen fits all");
+    assert!((nothing.alone - 0.25).abs() < 1e-6, "four of them");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn the_exact_successor_measure_is_what_the_target_aims_at() {
     let nothing = vec![0.0; states * states];
     let group = Group {
         survey: &survey,
-        f: &nothing,
+        f: vec![&nothing],
         b: &b,
         z,
         reward: &stakes,
@@ -252,8 +252,8 @@ fn believer() -> (Box<dyn Cmdp>, Arc<Survey>, FiniteAgent) {
     for step in 0..config.steps {
         trainer.train_step(step).unwrap();
     }
-    let model =
-        super::fb::FbModel::new(&survey, survey.states(), FbConfig::default(), 1, &Device::flex()).unwrap();
+    let model = super::model::FbModel::new(&survey, survey.states(), FbConfig::default(), 1, &Device::flex())
+        .unwrap();
     let listener = Listener::Belief(Arc::new(trainer.belief().clone()));
     let agent = FiniteAgent::new(survey.clone(), listener, model);
     (world, survey, agent)

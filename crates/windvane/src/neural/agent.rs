@@ -34,6 +34,8 @@ pub struct NeuralAgent {
     pub(super) memory: Option<Arc<Memory>>,
     /// What corrects rewards in new contexts.
     corrector: Option<Arc<Corrector>>,
+    /// Whether task vectors were drawn around beliefs in training.
+    pub(super) cones: bool,
 }
 
 impl NeuralAgent {
@@ -64,6 +66,12 @@ impl NeuralAgent {
         let weights = vec![1.0 / count as f32; count];
         let corrector = Corrector::new(config, seen, weights, b, seed, self.model.params.device());
         Self { corrector: Some(Arc::new(corrector)), ..self }
+    }
+
+    /// The same, trained on tasks around beliefs.
+    #[must_use]
+    pub fn drawn_around_beliefs(self) -> Self {
+        Self { cones: true, ..self }
     }
 
     /// What a context adds to every task vector; nothing where rewards are taken as they are.
@@ -99,6 +107,7 @@ impl NeuralAgent {
             landmarks: Arc::default(),
             memory: None,
             corrector: None,
+            cones: false,
         }
     }
 

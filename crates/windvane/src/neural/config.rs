@@ -1,5 +1,6 @@
 //! The settings of learning by networks, with the paper's values beside ours.
 
+use crate::config::Aggregate;
 use serde::{Deserialize, Serialize};
 
 /// Everything that decides a run with `core = "neural"`, besides world, data, method and seed.
@@ -96,16 +97,6 @@ pub enum Form {
     Paper,
     /// F(s, a, \[h; z\]) is U(s + delta(s, a, h), \[h; z\]), with the belief's predictor of what the action does.
     Predictor,
-}
-
-/// How the two forward networks make one target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Aggregate {
-    /// Their mean (paper).
-    Mean,
-    /// The smaller density (the authors' code).
-    Min,
 }
 
 /// The forward-backward core and its training.

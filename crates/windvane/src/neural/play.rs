@@ -24,7 +24,7 @@ use windvane_world::{ActionBuf, Actions, Cmdp};
 struct NeuralTeam<'a> {
     agent: &'a NeuralAgent,
     online: bool,
-    lookahead: usize,
+    acting: Acting,
     tables: Vec<Table>,
 }
 
@@ -34,8 +34,10 @@ struct Table {
     /// What was seen.
     tokens: TokenSet,
     /// What is wanted, and what the context adds to that; nothing where rewards are taken as they are.
-    z: Vec<f32>,
+    wanted: Vec<f32>,
     shift: Vec<f32>,
+    /// The task vector that comes of it.
+    z: Vec<f32>,
     /// What F is told, and the belief behind it.
     condition: Vec<f32>,
     belief: Vec<f32>,
@@ -57,8 +59,9 @@ impl Agent for NeuralAgent {
         let shifts = once_each(contexts, |context| self.shift(context))?;
         let table = |(context, shift): (&&Trajectory, Vec<f32>)| Table {
             tokens: TokenSet::new(self.lens().tokens_of(context), self.lens().token(), self.most_tokens()),
-            z: Vec::new(),
+            wanted: Vec::new(),
             shift,
+            z: Vec::new(),
             condition: Vec::new(),
             belief: Vec::new(),
             worth: None,
@@ -70,7 +73,7 @@ impl Agent for NeuralAgent {
         };
         let online = acting.belief == BeliefMode::Online && self.listener.belief().is_some();
         let tables = contexts.iter().zip(shifts).map(table).collect();
-        Ok(Box::new(NeuralTeam { agent: self, online, lookahead: acting.lookahead, tables }))
+        Ok(Box::new(NeuralTeam { agent: self, online, acting: *acting, tables }))
     }
 
     fn looks_ahead(&self) -> bool {
@@ -103,14 +106,23 @@ impl NeuralTeam<'_> {
     /// Forms the beliefs of the games `which` anew, and looks ahead.
     fn listen(&mut self, which: &[usize]) {
         self.believe(which);
-        if self.lookahead == 0 {
+        for &game in which {
+            let table = &mut self.tables[game];
+            table.z = if self.agent.cones && self.acting.blend > 0.0 {
+                latent::toward(&table.wanted, &table.condition, self.acting.blend)
+            } else {
+                table.wanted.clone()
+            };
+        }
+        if self.acting.lookahead == 0 {
             return;
         }
         for &game in which {
             let table = &mut self.tables[game];
             let told = [&table.condition[..], &table.z].concat();
             let landmarks = self.agent.landmarks();
-            table.worth = landmarks.worth(self.agent.model(), &told, &table.belief, &table.z, self.lookahead);
+            table.worth =
+                landmarks.worth(self.agent.model(), &told, &table.belief, &table.z, self.acting.lookahead);
         }
     }
 
@@ -143,7 +155,7 @@ impl NeuralTeam<'_> {
         };
         let z: Vec<f32> = tables().flat_map(|t| &t.z).copied().collect();
         let (mut choices, vectors) = model.greedy(&places, &z);
-        if let (true, Some(after)) = (self.lookahead > 0, model.afterstates(&places)) {
+        if let (true, Some(after)) = (self.acting.lookahead > 0, model.afterstates(&places)) {
             for ((choice, table), after) in
                 choices.iter_mut().zip(tables()).zip(after.chunks_exact(after.len() / which.len()))
             {
@@ -166,7 +178,7 @@ impl Team for NeuralTeam<'_> {
 
     fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
         for (table, game) in self.tables.iter_mut().zip(games) {
-            table.z = latent::shifted(self.agent.task(&game.task.reward), &table.shift);
+            table.wanted = latent::shifted(self.agent.task(&game.task.reward), &table.shift);
             if matches!(self.agent.listener, Listener::ContextId { .. }) {
                 (table.condition, table.belief) = self.agent.listener.told(game.context);
             }

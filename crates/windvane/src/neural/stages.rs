@@ -87,6 +87,7 @@ pub fn agent(
     };
     let make = |trainer: &FbTrainer| {
         let agent = NeuralAgent::new(trainer.model().clone(), listener.clone(), memory, plan, run.seed);
+        let agent = if run.method.draw == Draw::Cone { agent.drawn_around_beliefs() } else { agent };
         match run.method.reward {
             RewardIn::AsIs => agent,
             RewardIn::Corrected => agent.corrected_by(memory, run.plan.correction, run.seed),

@@ -182,7 +182,7 @@ fn every_method_plays_frozen_and_online_with_moves_and_with_vectors() {
                 let act = |_: &[f32], rng: &mut _, action: &mut _| spec.action.sample(rng, action);
                 let mut rng = stream(1, "walk", &[]);
                 let walk = Trajectory::explore(&mut *env, spec, Start::Fixed, 50, &mut rng, act).unwrap();
-                let mut team = agent.players(&[&walk], &Acting { belief, lookahead: 0 }).unwrap();
+                let mut team = agent.players(&[&walk], &Acting { belief, lookahead: 0, blend: 0.0 }).unwrap();
                 let outcome = play(&*world, vec![game], &mut *team).unwrap()[0];
                 assert!(outcome.success || outcome.steps == spec.horizon);
             }
@@ -320,7 +320,7 @@ fn on_one_layout_the_forward_backward_product_follows_the_exact_successor_measur
     let mut rng = stream(1, "walk", &[]);
     let walk = Trajectory::explore(&mut *env, spec, Start::Fixed, 50, &mut rng, act).unwrap();
     let walks = vec![&walk; games.len()];
-    let acting = Acting { belief: BeliefMode::Frozen, lookahead: 0 };
+    let acting = Acting { belief: BeliefMode::Frozen, lookahead: 0, blend: 0.0 };
     let outcomes = play(&*world, games, &mut *agent.players(&walks, &acting).unwrap()).unwrap();
     let won = outcomes.iter().filter(|outcome| outcome.success).count() as f64 / outcomes.len() as f64;
     assert!(won > 0.8, "won {won}");

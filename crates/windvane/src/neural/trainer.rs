@@ -1,10 +1,11 @@
 //! One step of forward-backward learning.
 
 use super::actor::ActorTrainer;
-use super::config::{ActorConfig, Aggregate, FbConfig, NeuralPlan};
+use super::config::{ActorConfig, FbConfig, NeuralPlan};
 use super::fb::{FbModel, Places};
 use super::memory::{Memory, Rows};
 use super::situations::Situations;
+use crate::config::Aggregate;
 use crate::error::LearnError;
 use crate::latent::{self, VonMisesFisher};
 use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile, Weights, ops, to_vec};
