@@ -152,7 +152,7 @@ impl Run {
     pub fn needs_belief(&self) -> bool {
         let predicts = self.plan.core == Core::Neural && self.plan.neural.needs_predictor();
         let together = self.plan.core == Core::Listed && self.plan.belief.joint;
-        (self.method.believes() && !together) || (predicts && self.method.features.is_none())
+        (self.method.believes() && !together) || predicts
     }
 
     /// The trained features of states, by networks with `hidden` widths; `None` if it was interrupted.

@@ -66,12 +66,13 @@ impl FbModel {
     pub fn over(
         phi: Phi,
         lens: Arc<Lens>,
+        predictor: Option<Arc<NeuralBelief>>,
         plan: &NeuralPlan,
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
-        let config = FbConfig { dim: phi.dim(), forward: Form::Paper, ..plan.fb.clone() };
-        Self::build(lens, 0, None, Some(phi), config, seed, device)
+        let config = FbConfig { dim: phi.dim(), ..plan.fb.clone() };
+        Self::build(lens, 0, predictor, Some(phi), config, seed, device)
     }
 
     fn build(

@@ -71,7 +71,7 @@ pub fn agent(
     let model = if let Some(learner) = run.method.features {
         let features = run.features(learner, memory.clone(), &plan.fb.backward, site)?;
         let Some(phi) = features else { return Ok(None) };
-        FbModel::over(phi, lens, plan, run.seed, site.device)?
+        FbModel::over(phi, lens, belief.cloned(), plan, run.seed, site.device)?
     } else {
         FbModel::new(lens, listener.width(), belief.cloned(), plan, run.seed, site.device)?
     };

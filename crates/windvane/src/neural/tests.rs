@@ -85,7 +85,7 @@ fn trainer(plan: &NeuralPlan, memory: &Arc<Memory>, method: &Method) -> (FbTrain
             let config = PhiConfig { dim: 6, steps: 3, batch: 8, ..PhiConfig::default() };
             let mut phi = PhiTrainer::new(learner, memory.clone(), &[16], config, 1, &device).unwrap();
             (0..config.steps).for_each(|step| drop(phi.train_step(step).unwrap()));
-            FbModel::over(phi.phi(), lens, plan, 1, &device).unwrap()
+            FbModel::over(phi.phi(), lens, Some(belief), plan, 1, &device).unwrap()
         }
     };
     let cone = (method.name == "rfb").then(|| crate::latent::VonMisesFisher::new(plan.fb.dim, 50.0).unwrap());
