@@ -115,6 +115,8 @@ impl Inside {
         let device = DeviceName::Cpu.open()?;
         let manifest = Manifest::path(path, MAIN);
         if !manifest.exists() {
+            let is_run = path.join("run.json").exists();
+            anyhow::ensure!(is_run, "{}: neither a run nor a sweep's main experiment", path.display());
             return Ok(Self { device, trained: vec![trained(path)?], others: Vec::new() });
         }
         let sweep = Sweep::open(&manifest)?;
