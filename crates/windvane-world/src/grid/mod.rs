@@ -16,7 +16,7 @@ pub use dynamics::Dynamics;
 pub use family::GridWorld;
 pub use layout::{ACTIONS, Layout, MOVES, ahead};
 pub use paths::{UNREACHABLE, distances, optimal_moves};
-pub use plan::{Objective, Plan};
+pub use plan::{Failure, Objective, Plan};
 pub use planner::{Belief, GAMMA, Planner};
 pub use posterior::{Posterior, Prior};
 pub use successor::{SuccessorMeasure, deterministic};

@@ -32,6 +32,15 @@ impl Objective {
     }
 }
 
+/// What it means that a move fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Bad luck: the next try is a new one.
+    Chance,
+    /// There is a wall. Who believes in a chance and will not learn better tries the same move for ever.
+    Lasts,
+}
+
 /// The solution of a grid: optimal values of cells and of moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -55,6 +64,14 @@ impl Plan {
     /// # Panics
     /// If `gamma` is not within 0 to 1 (1 excluded), or the objective is of another grid.
     pub fn solve(dynamics: &Dynamics, objective: &Objective, gamma: f64) -> Self {
+        Self::solve_where(Failure::Chance, dynamics, objective, gamma)
+    }
+
+    /// The same where a move that fails once may fail for good: then one stays, and gets what there is to get there.
+    ///
+    /// # Panics
+    /// As [`Plan::solve`].
+    pub fn solve_where(failure: Failure, dynamics: &Dynamics, objective: &Objective, gamma: f64) -> Self {
         assert!((0.0..1.0).contains(&gamma), "a discount from 0 to below 1, not {gamma}");
         let cells = dynamics.cells();
         let reward = |cell: usize| match objective {
@@ -67,8 +84,15 @@ impl Plan {
             .map(|place| {
                 let cell = place / ACTIONS;
                 let (ahead, p) = dynamics.ahead(cell, place % ACTIONS);
-                let tries = 1.0 / (1.0 - (1.0 - p) * discount(cell));
-                let offset = (p * reward(ahead) + (1.0 - p) * reward(cell)) * tries;
+                let tries = match failure {
+                    Failure::Chance => 1.0 / (1.0 - (1.0 - p) * discount(cell)),
+                    Failure::Lasts => 1.0,
+                };
+                let failed = match failure {
+                    Failure::Chance => reward(cell),
+                    Failure::Lasts => reward(cell) / (1.0 - discount(cell)),
+                };
+                let offset = (p * reward(ahead) + (1.0 - p) * failed) * tries;
                 Line { offset, slope: p * discount(ahead) * tries, ahead }
             })
             .collect();
@@ -91,7 +115,11 @@ impl Plan {
         let moves = (0..cells * ACTIONS)
             .map(|place| {
                 let (ahead, p) = dynamics.ahead(place / ACTIONS, place % ACTIONS);
-                p * gain(ahead) + (1.0 - p) * gain(place / ACTIONS)
+                let failed = match failure {
+                    Failure::Chance => gain(place / ACTIONS),
+                    Failure::Lasts => reward(place / ACTIONS) / (1.0 - discount(place / ACTIONS)),
+                };
+                p * gain(ahead) + (1.0 - p) * failed
             })
             .collect();
         Self { values, moves }
@@ -132,6 +160,26 @@ mod tests {
                 assert!(optimal_moves(layout, &distance, cell) >> plan.best(cell) & 1 == 1);
             }
         }
+    }
+
+    /// Two doors: the near one is open in half of all worlds, the far one always.
+    #[test]
+    fn who_will_not_learn_takes_the_sure_way() {
+        // Two rows, with a wall between all columns but the first (perhaps) and the last.
+        let layout = Layout::open(7);
+        let mut success = Dynamics::of(&layout).success().to_vec();
+        let down = (0..ACTIONS).find(|&a| layout.step(layout.cell(3, 2), a) == layout.cell(3, 3)).unwrap();
+        for x in 1..6 {
+            let p = [0.0, 0.0, 0.5, 0.0, 0.0, 1.0][x];
+            success[layout.cell(x, 2) * ACTIONS + down] = p;
+        }
+        let dynamics = Dynamics::new(7, success).unwrap();
+        let (start, goal) = (layout.cell(2, 2), Objective::Reach(layout.cell(2, 3)));
+        assert_eq!(Plan::solve(&dynamics, &goal, 0.95).best(start), down, "a step, or two on average");
+        let lasting = Plan::solve_where(Failure::Lasts, &dynamics, &goal, 0.95);
+        assert_ne!(lasting.best(start), down, "half a chance against seven steps");
+        assert!((lasting.values()[start] - 0.95_f64.powi(6)).abs() < 1e-9);
+        assert!((lasting.moves()[start * ACTIONS + down] - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The player that plans on what it believes: exact references and learned beliefs act through it alike.
 
 use super::dynamics::Dynamics;
-use super::plan::{Objective, Plan};
+use super::plan::{Failure, Objective, Plan};
 use super::posterior::Posterior;
 use crate::env::{Action, ActionBuf, EnvSpec};
 use crate::error::WorldError;
@@ -15,6 +15,8 @@ pub trait Belief {
     fn dynamics(&self) -> Dynamics;
     /// Sees that `action` led from `cell` to `next`; whether the dynamics are thought of differently now.
     fn observe(&mut self, cell: usize, action: usize, next: usize) -> bool;
+    /// What it means to someone with this belief that a move fails: for good, if nothing is learned from it.
+    fn failure(&self) -> Failure;
 }
 
 /// A belief that is settled: a known map, or one that was formed before and is frozen.
@@ -26,6 +28,10 @@ impl Belief for Dynamics {
     fn observe(&mut self, _cell: usize, _action: usize, _next: usize) -> bool {
         false
     }
+
+    fn failure(&self) -> Failure {
+        Failure::Lasts
+    }
 }
 
 /// The exact belief, updated while acting.
@@ -36,6 +42,10 @@ impl Belief for Posterior<'_> {
 
     fn observe(&mut self, cell: usize, action: usize, next: usize) -> bool {
         self.observe(cell, action, next)
+    }
+
+    fn failure(&self) -> Failure {
+        Failure::Chance
     }
 }
 
@@ -67,7 +77,7 @@ impl<B: Belief> Player for Planner<'_, B> {
     fn act(&mut self, obs: &[f32], _rng: &mut Rng, action: &mut ActionBuf) {
         let plan = self.plan.get_or_insert_with(|| {
             let objective = self.objective.as_ref().expect("a game that has begun");
-            Plan::solve(&self.belief.dynamics(), objective, GAMMA)
+            Plan::solve_where(self.belief.failure(), &self.belief.dynamics(), objective, GAMMA)
         });
         let cell = self.spec.state_of(obs).expect("an observation of the planner's own world");
         *action = ActionBuf::Discrete(plan.best(cell) as u32);
