@@ -7,6 +7,7 @@ use crate::eval::{BeliefMode, EvalConfig};
 use crate::finite::agent::FiniteAgent;
 use crate::nn::TensorFile;
 use crate::train::Metrics;
+use serde::{Deserialize, Serialize};
 use windvane_world::Cmdp;
 use windvane_world::collect::Actor;
 use windvane_world::protocol::Team;
@@ -17,10 +18,30 @@ use windvane_world::trajectory::Trajectory;
 pub struct Acting {
     /// Whether its belief goes on learning.
     pub belief: BeliefMode,
-    /// Bellman sweeps through the predictor before acting, where the agent can; 0 acts on the forward map alone.
-    pub lookahead: usize,
+    /// How it looks ahead, where it can.
+    pub outlook: Outlook,
     /// How far task vectors go toward the belief, where they were drawn around it in training; 0: not at all.
     pub blend: f32,
+}
+
+/// How an agent looks ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outlook {
+    /// Bellman sweeps through the predictor before acting; 0 acts on the forward map alone.
+    pub lookahead: usize,
+    /// What trying again is worth when a move leads nowhere, 0 to 1. At 1 the next try is a new one, as in a world of chance. At
+    /// 0 what was refused is refused for good, as by a wall: one stays, and gets what there is to get there.
+    #[serde(default = "new_try")]
+    pub retry: f32,
+}
+
+pub(crate) fn new_try() -> f32 {
+    1.0
+}
+
+impl Outlook {
+    /// The forward map alone.
+    pub const NONE: Self = Self { lookahead: 0, retry: 1.0 };
 }
 
 /// A team that plays with one agent.

@@ -1,6 +1,6 @@
 //! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
 
-use crate::agent::{Acting, Agent, Players};
+use crate::agent::{Acting, Agent, Outlook, Players, new_try};
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -35,6 +35,10 @@ pub struct EvalConfig {
     pub contexts: usize,
     /// Bellman sweeps through the predictor before acting, from what U says; 0 acts on U alone.
     pub lookahead: usize,
+    /// What trying again is worth in those sweeps when a move leads nowhere: see [`Outlook::retry`]. Where states can be
+    /// listed only.
+    #[serde(default = "new_try")]
+    pub retry: f32,
     /// Rotation-FB: how far task vectors go toward the belief before acting, 0 to 1. The paper does not say; its code
     /// leaves them as they are.
     #[serde(default)]
@@ -50,8 +54,16 @@ impl Default for EvalConfig {
             rounds: 4,
             contexts: 200,
             lookahead: 16,
+            retry: new_try(),
             blend: 0.0,
         }
+    }
+}
+
+impl EvalConfig {
+    /// How agents look ahead.
+    pub fn outlook(&self) -> Outlook {
+        Outlook { lookahead: self.lookahead, retry: self.retry }
     }
 }
 
@@ -145,7 +157,7 @@ pub fn evaluate_after(
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
     let clock = Instant::now();
-    let team = agent.players(&seen, &Acting { belief, lookahead: config.lookahead, blend: config.blend })?;
+    let team = agent.players(&seen, &Acting { belief, outlook: config.outlook(), blend: config.blend })?;
     let mut team = Timed { team, clock, seconds: 0.0 };
     let outcomes = play(world, games, &mut team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {

@@ -40,6 +40,10 @@ pub(crate) struct Eval {
     /// Bellman sweeps through the predictor before acting; by default the run's
     #[arg(long, value_name = "N")]
     lookahead: Option<usize>,
+    /// What trying again is worth in those sweeps when a move leads nowhere: 1 as if by chance, 0 refused for good; by
+    /// default the run's
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    retry: Option<f32>,
     /// Play value iteration on the decoded belief instead of F: the yardstick of the belief alone
     #[arg(long, conflicts_with = "lookahead")]
     planner: bool,
@@ -49,6 +53,12 @@ pub(crate) struct Eval {
     /// Print every game as one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// A number between 0 and 1.
+fn share(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|_| "expected a number from 0 to 1".to_owned())?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("expected a number from 0 to 1".to_owned()) }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,6 +86,7 @@ impl Eval {
             eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
             eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
             eval.lookahead = self.lookahead.unwrap_or(eval.lookahead);
+            eval.retry = self.retry.unwrap_or(eval.retry);
             if self.planner {
                 eval.lookahead = PLANNER_SWEEPS;
             }

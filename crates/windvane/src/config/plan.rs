@@ -197,6 +197,7 @@ impl Plan {
             ("agent.random_tasks", agent.fb.random_tasks),
             ("belief.forget", belief.forget),
             ("eval.blend", f64::from(eval.blend)),
+            ("eval.retry", f64::from(eval.retry)),
             ("belief.context.single", belief.context.single),
             ("belief.context.mix", belief.context.mix),
         ];

@@ -1,7 +1,7 @@
 //! The folder of an agent: `config.json`, `model.safetensors`, `README.md`.
 
 use super::{Agent, Body, card};
-use crate::agent as trained;
+use crate::agent::{self as trained, Outlook};
 use crate::device::DeviceName;
 use crate::error::LearnError;
 use crate::finite::agent::FiniteAgent;
@@ -37,8 +37,9 @@ pub(super) struct Folder {
     pub(super) method: String,
     pub(super) env: EnvSpec,
     pub(super) seed: u64,
-    /// Bellman sweeps before acting.
-    pub(super) lookahead: usize,
+    /// How it looks ahead before acting.
+    #[serde(flatten)]
+    pub(super) outlook: Outlook,
     core: Core,
 }
 
@@ -73,7 +74,7 @@ pub fn export(
         method: run.method.name.to_owned(),
         env: env.clone(),
         seed: run.seed,
-        lookahead: run.plan.eval.lookahead,
+        outlook: run.plan.eval.outlook(),
         core,
     };
     let bytes = file.to_bytes()?;

@@ -147,10 +147,10 @@ impl Adapted {
     /// Takes a task.
     pub fn task_by(&self, prompt: &Prompt, inference: Inference) -> Result<Pilot, LearnError> {
         let task = self.agent.infer(prompt, inference)?;
-        let lookahead = self.agent.folder.lookahead;
+        let outlook = self.agent.folder.outlook;
         let steer: Box<dyn Steer> = match &self.briefing {
-            Briefing::Neural(briefing) => Box::new(briefing.clone().steer(task.z.clone(), lookahead)),
-            Briefing::Listed(briefing) => Box::new(briefing.clone().steer(task.z.clone(), lookahead)),
+            Briefing::Neural(briefing) => Box::new(briefing.clone().steer(task.z.clone(), outlook)),
+            Briefing::Listed(briefing) => Box::new(briefing.clone().steer(task.z.clone(), outlook)),
         };
         Ok(Pilot { agent: self.agent.clone(), task, steer, learns: false })
     }

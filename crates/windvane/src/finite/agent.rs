@@ -7,6 +7,7 @@ use super::situations::{self, Situations};
 use super::survey::Survey;
 use super::sweeps;
 use super::target::{Goal, Reward as Stakes};
+use crate::agent::Outlook;
 use crate::correction::Corrector;
 use crate::error::LearnError;
 use crate::latent;
@@ -185,8 +186,8 @@ impl FiniteAgent {
     }
 
     /// The worth of every action in every state, `[count * states * actions]`, for pairs of a situation and a task
-    /// (`tasks [count * d]`), after `lookahead` sweeps through the predictor from what U says.
-    pub fn action_values(&self, situations: &Situations, tasks: &[f32], lookahead: usize) -> Vec<f32> {
+    /// (`tasks [count * d]`), after sweeps through the predictor from what U says.
+    pub fn action_values(&self, situations: &Situations, tasks: &[f32], outlook: Outlook) -> Vec<f32> {
         let (dim, pairs) = (self.model.config().nets.dim, self.survey.pairs());
         let mut values = Vec::with_capacity(tasks.len() / dim * pairs);
         let conditions = situations.conditions.chunks(CHUNK * situations.width);
@@ -202,7 +203,7 @@ impl FiniteAgent {
                         Forward::Predictor => {
                             let vocabulary = self.survey.vocabulary();
                             let p = &situations.dynamics[(chunk * CHUNK + i) * vocabulary..][..vocabulary];
-                            self.through_predictor(p, z, v, lookahead)
+                            self.through_predictor(p, z, v, outlook)
                         }
                     }
                 });
@@ -211,16 +212,10 @@ impl FiniteAgent {
         values
     }
 
-    fn through_predictor(&self, p: &[f32], z: &[f32], mut v: Vec<f32>, lookahead: usize) -> Vec<f32> {
-        if lookahead > 0 {
-            sweeps::optimise(
-                &self.survey,
-                p,
-                &self.stakes.of(z),
-                self.model.config().gamma,
-                lookahead,
-                &mut v,
-            );
+    fn through_predictor(&self, p: &[f32], z: &[f32], mut v: Vec<f32>, outlook: Outlook) -> Vec<f32> {
+        if outlook.lookahead > 0 {
+            let gamma = self.model.config().gamma;
+            return sweeps::optimise(&self.survey, p, &self.stakes.of(z), gamma, outlook, &mut v);
         }
         let mut q = vec![0.0; self.survey.pairs()];
         sweeps::expected(&self.survey, p, &v, &mut q);

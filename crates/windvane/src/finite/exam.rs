@@ -189,7 +189,7 @@ impl Examiner<'_> {
             let every = layout.free_cells().count().div_ceil(goals).max(1);
             for goal in layout.free_cells().step_by(every) {
                 let Some(z) = self.goal_task(goal) else { continue };
-                let q = self.agent.action_values(&situation, &z, self.eval.lookahead);
+                let q = self.agent.action_values(&situation, &z, self.eval.outlook());
                 self.judge_actions(layout, goal, &q, &mut sum);
                 sum.error += self.successor_error(layout, &situation, &z, &q, &b, &stakes);
                 games += 1.0;

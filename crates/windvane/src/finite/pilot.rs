@@ -2,6 +2,7 @@
 
 use super::agent::FiniteAgent;
 use super::surprise;
+use crate::agent::Outlook;
 use crate::deploy::{Doubt, Steer};
 use std::sync::Arc;
 use windvane_world::ActionBuf;
@@ -44,8 +45,8 @@ impl FiniteBriefing {
     }
 
     /// Takes the wheel with the task vector `z`.
-    pub fn steer(self, z: Vec<f32>, lookahead: usize) -> FinitePilot {
-        let mut pilot = FinitePilot { briefing: self, z, lookahead, values: Vec::new() };
+    pub fn steer(self, z: Vec<f32>, outlook: Outlook) -> FinitePilot {
+        let mut pilot = FinitePilot { briefing: self, z, outlook, values: Vec::new() };
         pilot.refresh();
         pilot
     }
@@ -57,7 +58,7 @@ pub struct FinitePilot {
     /// What was seen, before and since.
     briefing: FiniteBriefing,
     z: Vec<f32>,
-    lookahead: usize,
+    outlook: Outlook,
     /// The worth of every action everywhere.
     values: Vec<f32>,
 }
@@ -85,7 +86,7 @@ impl Steer for FinitePilot {
 
     fn refresh(&mut self) {
         let FiniteBriefing { agent, evidence, .. } = &self.briefing;
-        self.values = agent.action_values(&agent.situations(evidence), &self.z, self.lookahead);
+        self.values = agent.action_values(&agent.situations(evidence), &self.z, self.outlook);
     }
 
     fn restart(&mut self) {}

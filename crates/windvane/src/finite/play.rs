@@ -77,7 +77,7 @@ impl<'a> FiniteTeam<'a> {
         let places: Vec<ContextId> = which.iter().map(|&game| self.places[game]).collect();
         let situations: Situations = self.agent.situations_in(&places, &pick(&self.evidence, states * 2));
         let tasks = self.agent.blended(&situations, &pick(&self.tasks, dim), self.acting.blend);
-        let values = self.agent.action_values(&situations, &tasks, self.acting.lookahead);
+        let values = self.agent.action_values(&situations, &tasks, self.acting.outlook);
         let pairs = self.agent.survey().pairs();
         for (&game, values) in which.iter().zip(values.chunks_exact(pairs)) {
             self.values[game * pairs..(game + 1) * pairs].copy_from_slice(values);

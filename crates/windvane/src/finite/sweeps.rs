@@ -3,6 +3,7 @@
 //! `p` holds the probability of each token's outcome, `[vocabulary]`; values live on visited states.
 
 use super::survey::Survey;
+use crate::agent::Outlook;
 
 /// What each action is worth when its outcomes are worth `v`: `q[s * actions + a] = sum_k p_k v(successor_k)`.
 pub fn expected(survey: &Survey, p: &[f32], v: &[f32], q: &mut [f32]) {
@@ -13,6 +14,17 @@ pub fn expected(survey: &Survey, p: &[f32], v: &[f32], q: &mut [f32]) {
     }
 }
 
+/// The same where a move that leads nowhere is worth `kept` of its state.
+pub fn expected_where(survey: &Survey, p: &[f32], v: &[f32], kept: &[f32], q: &mut [f32]) {
+    let width = survey.width();
+    let rows = p.chunks_exact(width).zip(survey.successors().chunks_exact(width));
+    for (pair, (q, (p, next))) in q.iter_mut().zip(rows).enumerate() {
+        let own = pair / survey.actions();
+        let worth = |&s: &u32| if s as usize == own { kept[own] } else { v[s as usize] };
+        *q = p.iter().zip(next).map(|(p, s)| p * worth(s)).sum();
+    }
+}
+
 /// The first best action of each state.
 pub fn greedy(actions: usize, q: &[f32], policy: &mut [u32]) {
     for (best, q) in policy.iter_mut().zip(q.chunks_exact(actions)) {
@@ -20,16 +32,33 @@ pub fn greedy(actions: usize, q: &[f32], policy: &mut [u32]) {
     }
 }
 
-/// Value iteration from where `v` stands: `sweeps` times `v(s) = r(s) + gamma * max_a sum_k p_k v(successor_k)`, where
-/// `v` is the worth of *being* in a state, its own reward included.
-pub fn optimise(survey: &Survey, p: &[f32], reward: &[f32], gamma: f32, sweeps: usize, v: &mut [f32]) {
+/// Value iteration from where `v` stands: as often as `outlook` says `v(s) = r(s) + gamma * max_a sum_k p_k v(successor_k)`,
+/// where `v` is the worth of *being* in a state, its own reward included. Returns what each action is worth then.
+pub fn optimise(
+    survey: &Survey,
+    p: &[f32],
+    reward: &[f32],
+    gamma: f32,
+    outlook: Outlook,
+    v: &mut [f32],
+) -> Vec<f32> {
     let mut q = vec![0.0; survey.pairs()];
-    for _ in 0..sweeps {
-        expected(survey, p, v, &mut q);
+    let mut kept = v.to_vec();
+    let mut look = |v: &[f32], q: &mut [f32]| {
+        // Who stays for good gets the reward of that place for ever.
+        let stay = reward.iter().map(|r| r / (1.0 - gamma));
+        let both = kept.iter_mut().zip(v.iter().zip(stay));
+        both.for_each(|(kept, (v, stay))| *kept = outlook.retry * v + (1.0 - outlook.retry) * stay);
+        expected_where(survey, p, v, &kept, q);
+    };
+    for _ in 0..outlook.lookahead {
+        look(v, &mut q);
         for ((v, r), q) in v.iter_mut().zip(reward).zip(q.chunks_exact(survey.actions())) {
             *v = r + gamma * q.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         }
     }
+    look(v, &mut q);
+    q
 }
 
 /// The target's policy, `[states * actions]`: greedy at temperature 0, else Boltzmann over what actions are worth relative to

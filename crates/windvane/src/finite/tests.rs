@@ -11,6 +11,7 @@ use super::survey::Survey;
 use super::sweeps;
 use super::target::{Dynamics as Source, Goal, Group, Reward as Stakes};
 use super::view::BoxConfig;
+use crate::agent::Outlook;
 use crate::broken::{Broken, told_apart};
 use crate::eval::{EvalConfig, explore};
 use crate::nn::TensorFile;
@@ -20,7 +21,9 @@ use proptest::prelude::*;
 use rand::seq::SliceRandom as _;
 use std::sync::Arc;
 use windvane_world::collect::{CollectConfig, Policy, collect};
-use windvane_world::grid::{ACTIONS, Dynamics, GridWorld, Objective, Plan, SuccessorMeasure, deterministic};
+use windvane_world::grid::{
+    ACTIONS, Dynamics, Failure, GridWorld, Objective, Plan, SuccessorMeasure, deterministic,
+};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::rng::stream;
 use windvane_world::{Cmdp, Reward, Split, Start};
@@ -149,15 +152,46 @@ fn sweeps_on_the_true_dynamics_are_value_iteration() {
             })
             .collect();
         let mut v = vec![0.0; survey.states()];
-        sweeps::optimise(&survey, &p, &reward, 0.95, 400, &mut v);
-        let mut q = vec![0.0; survey.pairs()];
-        sweeps::expected(&survey, &p, &v, &mut q);
+        let sweeps = Outlook { lookahead: 400, retry: 1.0 };
+        let q = sweeps::optimise(&survey, &p, &reward, 0.95, sweeps, &mut v);
         let exact = Plan::solve(&Dynamics::of(layout), &Objective::of(&task, world.spec()).unwrap(), 0.95);
         for (state, &cell) in cells.iter().enumerate().filter(|(_, cell)| layout.is_free(**cell)) {
             let q = &q[state * ACTIONS..][..ACTIONS];
             let best = q.iter().copied().fold(f32::MIN, f32::max);
             let chosen = exact.best(cell);
             assert!(q[chosen] >= best - 1e-4 * best.abs(), "{cell}: {q:?}, the plan takes {chosen}");
+        }
+    }
+}
+
+/// On the average of three layouts, where a door may be a wall, with rewards everywhere.
+#[test]
+fn a_second_try_is_a_new_one_or_refused_for_good_as_in_the_exact_plan() {
+    let (world, survey) = surveyed("doors", 3, 60);
+    let side = world.grid().unwrap().layouts()[0].side();
+    let (p, cells, gamma) = (survey.average(), cells(&*world, &survey), 0.9);
+    let reward: Vec<f32> = (0..survey.states()).map(|state| ((state * 5) % 7) as f32 - 2.0).collect();
+    let mut success = vec![0.0; side * side * ACTIONS];
+    let mut collect = vec![0.0; side * side];
+    for (state, &cell) in cells.iter().enumerate() {
+        collect[cell] = f64::from(reward[state]);
+        for action in 0..ACTIONS {
+            let tokens = (state * ACTIONS + action) * survey.width()..;
+            let outcomes = p[tokens.clone()].iter().zip(&survey.successors()[tokens]).take(survey.width());
+            let gone = outcomes.filter(|(_, next)| **next as usize != state).map(|(p, _)| f64::from(*p));
+            success[cell * ACTIONS + action] = gone.sum();
+        }
+    }
+    assert!(success.iter().any(|p| *p > 0.1 && *p < 0.9), "some doors are doubtful");
+    let (dynamics, objective) = (Dynamics::new(side, success).unwrap(), Objective::Collect(collect));
+    for (retry, failure) in [(1.0, Failure::Chance), (0.0, Failure::Lasts)] {
+        let mut v = vec![0.0; survey.states()];
+        let outlook = Outlook { lookahead: 300, retry };
+        let q = sweeps::optimise(&survey, &p, &reward, gamma, outlook, &mut v);
+        let exact = Plan::solve_where(failure, &dynamics, &objective, f64::from(gamma));
+        for (pair, q) in q.iter().enumerate() {
+            let exact = exact.moves()[cells[pair / ACTIONS] * ACTIONS + pair % ACTIONS];
+            assert!((f64::from(*q) - exact).abs() < 1e-3, "{failure:?}, {pair}: {q}, exactly {exact}");
         }
     }
 }
@@ -197,7 +231,8 @@ fn the_exact_successor_measure_is_what_the_target_aims_at() {
     };
     let density = group.aim(Source::Decoded { p: &p, sweeps: 300 }).density;
     let (mut v, mut q) = (vec![0.0; states], vec![0.0; survey.pairs()]);
-    sweeps::optimise(&survey, &p, &stakes.of(z), gamma, 300, &mut v);
+    let _ =
+        sweeps::optimise(&survey, &p, &stakes.of(z), gamma, Outlook { lookahead: 300, retry: 1.0 }, &mut v);
     sweeps::expected(&survey, &p, &v, &mut q);
     let mut best = vec![0; states];
     sweeps::greedy(ACTIONS, &q, &mut best);
@@ -295,8 +330,13 @@ fn a_belief_notices_broken_dynamics_and_survives_its_folder() {
     assert_eq!(again.usual.len(), 200);
     let walk = explore(&*world, world.contexts(Split::Test)[0], &eval, 0, 0).unwrap();
     let z = agent.task(&Reward::Goal { goal: vec![7.0, 4.0], tolerance: 0.5 });
-    let values =
-        |agent: &FiniteAgent| agent.action_values(&agent.situations(&evidence_of(agent, &walk)), &z, 8);
+    let values = |agent: &FiniteAgent| {
+        agent.action_values(
+            &agent.situations(&evidence_of(agent, &walk)),
+            &z,
+            Outlook { lookahead: 8, retry: 0.5 },
+        )
+    };
     assert_eq!(values(&again), values(&agent));
     assert_eq!(values(&agent).len(), survey.pairs());
 }

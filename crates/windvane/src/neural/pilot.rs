@@ -5,6 +5,7 @@ use super::belief::RowPredictor;
 use super::lookahead::Worth;
 use super::surprise;
 use super::tokens::TokenSet;
+use crate::agent::Outlook;
 use crate::deploy::{Doubt, Steer};
 use crate::nn::RowPair;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl NeuralBriefing {
     }
 
     /// Takes the wheel with the task vector `z`.
-    pub fn steer(self, z: Vec<f32>, lookahead: usize) -> NeuralPilot {
+    pub fn steer(self, z: Vec<f32>, outlook: Outlook) -> NeuralPilot {
         let model = self.agent.model();
         let weights = model.params.weights();
         let told = vec![0.0; self.agent.listener.width() + z.len()];
@@ -45,7 +46,7 @@ impl NeuralBriefing {
             actor: model.actor.as_ref().map(|actor| actor.row(&told)),
             predictor: model.predictor.as_ref().map(|belief| belief.row_predictor(knows)),
             worth: None,
-            lookahead,
+            lookahead: outlook.lookahead,
             z,
             belief: self.belief,
             seen: self.seen,

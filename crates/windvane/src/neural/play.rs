@@ -114,15 +114,20 @@ impl NeuralTeam<'_> {
                 table.wanted.clone()
             };
         }
-        if self.acting.lookahead == 0 {
+        if self.acting.outlook.lookahead == 0 {
             return;
         }
         for &game in which {
             let table = &mut self.tables[game];
             let told = [&table.condition[..], &table.z].concat();
             let landmarks = self.agent.landmarks();
-            table.worth =
-                landmarks.worth(self.agent.model(), &told, &table.belief, &table.z, self.acting.lookahead);
+            table.worth = landmarks.worth(
+                self.agent.model(),
+                &told,
+                &table.belief,
+                &table.z,
+                self.acting.outlook.lookahead,
+            );
         }
     }
 
@@ -155,7 +160,7 @@ impl NeuralTeam<'_> {
         };
         let z: Vec<f32> = tables().flat_map(|t| &t.z).copied().collect();
         let (mut choices, vectors) = model.greedy(&places, &z);
-        if let (true, Some(after)) = (self.acting.lookahead > 0, model.afterstates(&places)) {
+        if let (true, Some(after)) = (self.acting.outlook.lookahead > 0, model.afterstates(&places)) {
             for ((choice, table), after) in
                 choices.iter_mut().zip(tables()).zip(after.chunks_exact(after.len() / which.len()))
             {

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::pilot::NeuralBriefing;
 use super::situations::{Listener, Situations};
 use super::trainer::FbTrainer;
-use crate::agent::{Acting, Agent as _};
+use crate::agent::{Acting, Agent as _, Outlook};
 use crate::correction::CorrectionConfig;
 use crate::deploy::Steer as _;
 use crate::eval::BeliefMode;
@@ -182,7 +182,8 @@ fn every_method_plays_frozen_and_online_with_moves_and_with_vectors() {
                 let act = |_: &[f32], rng: &mut _, action: &mut _| spec.action.sample(rng, action);
                 let mut rng = stream(1, "walk", &[]);
                 let walk = Trajectory::explore(&mut *env, spec, Start::Fixed, 50, &mut rng, act).unwrap();
-                let mut team = agent.players(&[&walk], &Acting { belief, lookahead: 0, blend: 0.0 }).unwrap();
+                let mut team =
+                    agent.players(&[&walk], &Acting { belief, outlook: Outlook::NONE, blend: 0.0 }).unwrap();
                 let outcome = play(&*world, vec![game], &mut *team).unwrap()[0];
                 assert!(outcome.success || outcome.steps == spec.horizon);
             }
@@ -320,7 +321,7 @@ fn on_one_layout_the_forward_backward_product_follows_the_exact_successor_measur
     let mut rng = stream(1, "walk", &[]);
     let walk = Trajectory::explore(&mut *env, spec, Start::Fixed, 50, &mut rng, act).unwrap();
     let walks = vec![&walk; games.len()];
-    let acting = Acting { belief: BeliefMode::Frozen, lookahead: 0, blend: 0.0 };
+    let acting = Acting { belief: BeliefMode::Frozen, outlook: Outlook::NONE, blend: 0.0 };
     let outcomes = play(&*world, games, &mut *agent.players(&walks, &acting).unwrap()).unwrap();
     let won = outcomes.iter().filter(|outcome| outcome.success).count() as f64 / outcomes.len() as f64;
     assert!(won > 0.8, "won {won}");
@@ -380,7 +381,7 @@ fn an_agent_that_was_kept_acts_as_it_did() {
             let h = agent.listener.beliefs(&[Vec::new()]);
             let mut told = agent.listener.conditions(&h);
             told.extend_from_slice(&z);
-            let mut pilot = NeuralBriefing::new(agent.clone(), &[]).steer(z.clone(), 0);
+            let mut pilot = NeuralBriefing::new(agent.clone(), &[]).steer(z.clone(), Outlook::NONE);
             for _ in 0..20 {
                 let obs = memory.state(&mut rng, 0).unwrap().to_vec();
                 let places = Places {
@@ -414,7 +415,7 @@ fn an_online_belief_follows_what_is_met_and_forgets_nothing_it_was_given() {
     let z = agent.task(&Reward::Goal { goal: vec![6.0, 6.0], tolerance: 1.0 });
     let nothing = NeuralBriefing::new(agent.clone(), &[]);
     let before = nothing.doubt();
-    let mut pilot = nothing.steer(z, 0);
+    let mut pilot = nothing.steer(z, Outlook::NONE);
     let mut obs = vec![4.0, 4.0];
     for step in 0..400 {
         let action = pilot.act(&obs);

@@ -181,7 +181,7 @@ fn learned(
         let evidence = evidence_of(agent, &explore(world, context, &config, run.seed, 0)?);
         let moves = vectors.iter().map(|z| {
             let q =
-                agent.action_values(&agent.situations_in(&[context], &evidence), z, run.plan.eval.lookahead);
+                agent.action_values(&agent.situations_in(&[context], &evidence), z, run.plan.eval.outlook());
             let q = &q[state * ACTIONS..][..ACTIONS];
             (1..ACTIONS).fold(0, |best, a| if q[a] > q[best] { a } else { best })
         });

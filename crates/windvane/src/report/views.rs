@@ -35,7 +35,7 @@ pub fn of_context(
     let mut views = vec![view("exact", &|cell| std::array::from_fn(|a| exact.moves()[cell * ACTIONS + a]))];
     for (title, agent) in agents {
         let situations = agent.situations_in(&[context], &evidence_of(agent, &walk));
-        let values = agent.action_values(&situations, &agent.task(&task.reward), config.lookahead);
+        let values = agent.action_values(&situations, &agent.task(&task.reward), config.outlook());
         views.push(view(title, &|cell| {
             let mut obs = [0.0; 2];
             spec.write_state(cell, &mut obs);

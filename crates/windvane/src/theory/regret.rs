@@ -1,5 +1,6 @@
 //! The true regret of a trained agent, and what the theorem allows.
 
+use crate::agent::Outlook;
 use crate::error::LearnError;
 use crate::eval::explore;
 use crate::finite::agent::FiniteAgent;
@@ -77,7 +78,7 @@ fn regret_of(
         obs
     };
     let z = agent.task(&Reward::Goal { goal: obs(goal), tolerance: 0.5 });
-    let q = agent.action_values(situation, &z, 0);
+    let q = agent.action_values(situation, &z, Outlook::NONE);
     let cells: Vec<Option<usize>> = (0..layout.cells()).map(|cell| survey.state(&obs(cell))).collect();
     let greedy = |cell: usize| {
         let q = cells[cell].map_or(&[0.0; ACTIONS][..], |state| &q[state * ACTIONS..][..ACTIONS]);
