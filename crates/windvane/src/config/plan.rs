@@ -56,10 +56,11 @@ pub enum Core {
 }
 
 /// How several forward networks make one target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregate {
     /// Their mean (paper).
+    #[default]
     Mean,
     /// The smallest of their densities (the authors' code).
     Min,

@@ -73,7 +73,7 @@ impl Default for BeliefConfig {
             kl: 1e-5,
             sample: true,
             memory: true,
-            forget: 0.25,
+            forget: 0.1,
             steps: 2000,
             joint: false,
             batch: 64,

@@ -31,6 +31,7 @@ pub struct FbConfig {
     /// Forward networks in the ensemble; their mean acts. Paper: 2.
     pub ensemble: usize,
     /// How they make one target.
+    #[serde(default)]
     pub aggregate: Aggregate,
     /// Discount; paper: 0.99. On grids 0.95 makes the gaps between actions largest at the distances that matter.
     pub gamma: f32,
