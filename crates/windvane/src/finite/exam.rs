@@ -382,14 +382,14 @@ impl Examiner<'_> {
             let layout = self.grid.layout(context)?;
             let walk = explore(self.world, context, &self.eval, self.seed, 0)?;
             let evidence = evidence_of(self.agent, &walk);
-            let situation = self.agent.situations(&evidence);
+            let open = self.enterable(&self.agent.situations(&evidence).dynamics);
             let mut exact = prior.posterior();
             exact.observe_all(self.world.spec(), walk.transitions());
             let walls = exact.walls();
             for (cell, wall) in walls.iter().enumerate() {
                 let Some(state) = self.state(cell) else { continue };
                 let free = layout.is_free(cell);
-                let right = (situation.axes[state] > 0.0) == free;
+                let right = (open[state] > 0.5) == free;
                 if evidence[state * 2] + evidence[state * 2 + 1] > 0.0 {
                     seen.add(right);
                 } else {
@@ -399,6 +399,21 @@ impl Examiner<'_> {
             }
         }
         Ok(Walls { seen: seen.value(), elsewhere: elsewhere.value(), posterior: posterior.value() })
+    }
+
+    /// The chance that a state can be entered from beside it, as decoded dynamics say on average, `[states]`.
+    fn enterable(&self, dynamics: &[f32]) -> Vec<f32> {
+        let survey = self.agent.survey();
+        let mut sums = vec![(0.0, 0.0); survey.states()];
+        for (token, (p, &to)) in dynamics.iter().zip(survey.successors()).enumerate() {
+            let pair = token / survey.width();
+            let real = token % survey.width() < survey.outcomes(pair);
+            if real && to as usize != pair / survey.actions() {
+                sums[to as usize].0 += p;
+                sums[to as usize].1 += 1.0;
+            }
+        }
+        sums.into_iter().map(|(sum, count)| sum / f32::max(count, 1.0)).collect()
     }
 
     /// Whether a linear map can read the training layout off h.
