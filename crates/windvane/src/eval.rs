@@ -40,7 +40,7 @@ pub struct EvalConfig {
     #[serde(default = "new_try")]
     pub retry: f32,
     /// Rotation-FB: how far task vectors go toward the belief before acting, 0 to 1. The paper does not say; its code
-    /// leaves them as they are.
+    /// leaves them as they are. Agents that were exported leave them so, too.
     #[serde(default)]
     pub blend: f32,
 }

@@ -84,13 +84,9 @@ impl Plan {
             .map(|place| {
                 let cell = place / ACTIONS;
                 let (ahead, p) = dynamics.ahead(cell, place % ACTIONS);
-                let tries = match failure {
-                    Failure::Chance => 1.0 / (1.0 - (1.0 - p) * discount(cell)),
-                    Failure::Lasts => 1.0,
-                };
-                let failed = match failure {
-                    Failure::Chance => reward(cell),
-                    Failure::Lasts => reward(cell) / (1.0 - discount(cell)),
+                let (tries, failed) = match failure {
+                    Failure::Chance => (1.0 / (1.0 - (1.0 - p) * discount(cell)), reward(cell)),
+                    Failure::Lasts => (1.0, reward(cell) / (1.0 - discount(cell))),
                 };
                 let offset = (p * reward(ahead) + (1.0 - p) * failed) * tries;
                 Line { offset, slope: p * discount(ahead) * tries, ahead }

@@ -208,6 +208,12 @@ impl Plan {
         if agent.fb.gamma >= 1.0 {
             return bad("\"agent.gamma\" is 1; expected less, or values never settle".into());
         }
+        if eval.blend > 0.0 && belief.joint {
+            return bad(
+                "\"eval.blend\" is above 0; expected 0 with \"belief.joint\", whose beliefs never settle"
+                    .into(),
+            );
+        }
         if !agent.kappa.is_finite() || agent.kappa < 0.0 {
             return bad(format!("\"agent.kappa\" is {}; expected a number of at least 0", agent.kappa));
         }

@@ -7,11 +7,7 @@ use crate::agent::Outlook;
 
 /// What each action is worth when its outcomes are worth `v`: `q[s * actions + a] = sum_k p_k v(successor_k)`.
 pub fn expected(survey: &Survey, p: &[f32], v: &[f32], q: &mut [f32]) {
-    let width = survey.width();
-    let rows = p.chunks_exact(width).zip(survey.successors().chunks_exact(width));
-    for (q, (p, next)) in q.iter_mut().zip(rows) {
-        *q = p.iter().zip(next).map(|(p, &s)| p * v[s as usize]).sum();
-    }
+    expected_where(survey, p, v, v, q);
 }
 
 /// The same where a move that leads nowhere is worth `kept` of its state.
