@@ -3,14 +3,14 @@
 use crate::{output, progress};
 use indicatif::ProgressBar;
 use windvane::LearnError;
-use windvane::run::Watch;
-use windvane::train::Metrics;
+use windvane::run::Progress;
+use windvane::train::Scores;
 use windvane::train::observe::{At, Observer};
 
 /// Draws bars on stderr.
 pub(crate) struct Bars;
 
-impl Watch for Bars {
+impl Progress for Bars {
     fn collecting(&mut self, transitions: usize) -> Box<dyn Fn(usize) + Sync> {
         let bar = progress::bar(transitions as u64, "transitions");
         Box::new(move |done| bar.inc(done as u64))
@@ -35,13 +35,13 @@ impl Observer for Bar {
         Ok(())
     }
 
-    fn logged(&mut self, at: &At, metrics: &Metrics) -> Result<(), LearnError> {
+    fn logged(&mut self, at: &At, metrics: &Scores) -> Result<(), LearnError> {
         self.bar.set_position(at.step);
         self.bar.set_message(words(metrics));
         Ok(())
     }
 
-    fn evaluated(&mut self, at: &At, scores: &Metrics) -> Result<(), LearnError> {
+    fn evaluated(&mut self, at: &At, scores: &Scores) -> Result<(), LearnError> {
         if !scores.is_empty() {
             let line =
                 format!("{} step {} ({:.0} CPU-s): {}", self.what, at.step, at.cpu_seconds, words(scores));
@@ -57,6 +57,6 @@ impl Drop for Bar {
     }
 }
 
-fn words(metrics: &Metrics) -> String {
+fn words(metrics: &Scores) -> String {
     metrics.iter().map(|(name, value)| format!("{name} {value:.3}")).collect::<Vec<_>>().join("  ")
 }

@@ -1,6 +1,7 @@
 //! The errors of learning: what, where, and what was expected.
 
 use crate::nn::NnError;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use windvane_world::WorldError;
 
@@ -19,14 +20,14 @@ pub enum LearnError {
         problem: String,
     },
     /// A loss or another metric became NaN or infinite; the last checkpoint is intact.
-    #[error("{metric} became {value} at step {step}; the last good checkpoint is kept")]
+    #[error("{metric} became {value} {}; the last good checkpoint is kept", when(steps))]
     NonFinite {
         /// Which metric.
         metric: String,
         /// What it became.
         value: f64,
-        /// The gradient step it happened at.
-        step: u64,
+        /// The gradient steps among which it happened: from the first that nobody had looked at to the last.
+        steps: RangeInclusive<u64>,
     },
     /// A file of a run that cannot be used: damaged, or of another method, environment or version.
     #[error("{}: {problem}", path.display())]
@@ -49,6 +50,11 @@ pub enum LearnError {
     /// A network, parameter or device cannot be had.
     #[error(transparent)]
     Nn(#[from] NnError),
+}
+
+fn when(steps: &RangeInclusive<u64>) -> String {
+    let (first, last) = (steps.start(), steps.end());
+    if first == last { format!("at step {last}") } else { format!("between steps {first} and {last}") }
 }
 
 impl LearnError {

@@ -1,6 +1,7 @@
 //! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
 
-use crate::agent::{Acting, Agent, Outlook, Players, new_try};
+use crate::agent::{Acting, Agent};
+use crate::planner::Planner;
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -22,6 +23,7 @@ pub enum BeliefMode {
 
 /// What to evaluate, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EvalConfig {
     /// Steps of the random trajectory that forms the belief; paper: 100.
     pub context_steps: usize,
@@ -33,15 +35,10 @@ pub struct EvalConfig {
     pub rounds: u64,
     /// Most contexts of a split that are played: the first ones. Thousands of training contexts need not all be.
     pub contexts: usize,
-    /// Bellman sweeps through the predictor before acting, from what U says; 0 acts on U alone.
-    pub lookahead: usize,
-    /// What trying again is worth in those sweeps when a move leads nowhere: see [`Outlook::retry`]. Where states can be
-    /// listed only.
-    #[serde(default = "new_try")]
-    pub retry: f32,
+    /// Who chooses actions: F alone, or the planner.
+    pub planner: Planner,
     /// Rotation-FB: how far task vectors go toward the belief before acting, 0 to 1. The paper does not say; its code
     /// leaves them as they are. Agents that were exported leave them so, too.
-    #[serde(default)]
     pub blend: f32,
 }
 
@@ -53,17 +50,9 @@ impl Default for EvalConfig {
             context_policy: Policy::Uniform,
             rounds: 4,
             contexts: 200,
-            lookahead: 16,
-            retry: new_try(),
+            planner: Planner::None,
             blend: 0.0,
         }
-    }
-}
-
-impl EvalConfig {
-    /// How agents look ahead.
-    pub fn outlook(&self) -> Outlook {
-        Outlook { lookahead: self.lookahead, retry: self.retry }
     }
 }
 
@@ -95,8 +84,8 @@ pub struct ScoreRow {
     pub context_policy: Policy,
     /// Whether the belief went on learning.
     pub belief: BeliefMode,
-    /// Sweeps of lookahead.
-    pub lookahead: usize,
+    /// Who chose actions.
+    pub planner: Planner,
 }
 
 /// Lets `agent` play every task in every context of a split; rows in order of context, task and round.
@@ -104,7 +93,7 @@ pub struct ScoreRow {
 /// The random trajectories depend on `seed`, context and round only, so all methods see the same ones.
 pub fn evaluate(
     world: &dyn Cmdp,
-    agent: &dyn Agent,
+    agent: &Agent,
     split: Split,
     belief: BeliefMode,
     config: &EvalConfig,
@@ -117,7 +106,7 @@ pub fn evaluate(
 /// random trajectories and its first actions, for all tasks of a context together.
 pub fn evaluate_timed(
     world: &dyn Cmdp,
-    agent: &dyn Agent,
+    agent: &Agent,
     split: Split,
     belief: BeliefMode,
     config: &EvalConfig,
@@ -130,15 +119,17 @@ pub fn evaluate_timed(
 /// The same after trajectories that `walk` makes for each context and round.
 pub fn evaluate_after(
     world: &dyn Cmdp,
-    agent: &dyn Agent,
+    agent: &Agent,
     split: Split,
     belief: BeliefMode,
     config: &EvalConfig,
     seed: u64,
     walk: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
 ) -> Result<(Vec<ScoreRow>, f64), LearnError> {
-    // What is not done must not stand in a row.
-    let config = &EvalConfig { lookahead: if agent.looks_ahead() { config.lookahead } else { 0 }, ..*config };
+    if config.planner == Planner::Sweeps && !agent.can_plan() {
+        let problem = "this agent has no predictor to plan on; expected planner = \"none\"".into();
+        return Err(LearnError::Config { origin: "eval.planner".into(), problem });
+    }
     let mut games = Vec::new();
     let mut rows = Vec::new();
     let mut contexts = Vec::new();
@@ -157,7 +148,7 @@ pub fn evaluate_after(
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
     let clock = Instant::now();
-    let team = agent.players(&seen, &Acting { belief, outlook: config.outlook(), blend: config.blend })?;
+    let team = agent.rollout(&seen, &Acting { belief, planner: config.planner, blend: config.blend })?;
     let mut team = Timed { team, clock, seconds: 0.0 };
     let outcomes = play(world, games, &mut team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {
@@ -196,7 +187,7 @@ fn game(context: ContextId, task: &Task, round: u64, seed: u64) -> Game {
 
 /// A team, and the seconds it took to get ready.
 struct Timed<'a> {
-    team: Players<'a>,
+    team: crate::agent::Rollout<'a>,
     clock: Instant,
     seconds: f64,
 }
@@ -310,6 +301,6 @@ pub(crate) fn row(
         context_start: config.context_start,
         context_policy: config.context_policy,
         belief,
-        lookahead: config.lookahead,
+        planner: config.planner,
     }
 }

@@ -1,30 +1,37 @@
-//! Learning on top of [`windvane_world`]: belief, agents, training, adaptation, evaluation and reports.
+//! Learning on top of [`windvane_world`]: belief, forward-backward maps, agents, training, evaluation and reports.
+//!
+//! A trained agent is an [`Agent`]: load one, [`Agent::adapt`] it to a context, give it a task, act. A training is a [`Run`]
+//! of a [`Plan`] with a [`Method`]. `examples/` shows both.
 
 pub mod agent;
+pub mod belief;
 pub mod bench;
-pub mod broken;
 pub mod config;
-pub mod correction;
-pub mod curve;
-pub mod deploy;
+pub mod data;
 pub mod device;
-pub mod doctor;
+pub mod diagnostics;
 pub mod error;
 pub mod eval;
-pub mod finite;
+pub mod fb;
+pub mod features;
 pub mod latent;
 mod linalg;
 pub mod methods;
-pub mod neural;
 pub mod nn;
-pub mod phi;
+pub mod planner;
 pub mod report;
 pub mod run;
+mod stage;
 pub mod stats;
 pub mod sweep;
-pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod theory;
 pub mod train;
 
-pub use deploy::Agent;
+pub use agent::{Agent, Session};
+pub use config::Plan;
 pub use error::LearnError;
+pub use methods::Method;
+pub use planner::Planner;
+pub use run::Run;

@@ -6,7 +6,7 @@ use crate::{output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use windvane::curve::{Explore, Point, curve, figure};
+use windvane::diagnostics::context_curve::{Explore, Point, curve, figure};
 use windvane::device::Threads;
 
 /// How much context is enough: success of a trained run, its belief frozen, against the steps explored before.
@@ -58,7 +58,7 @@ impl Context {
             let eval = &mut run.plan.eval;
             eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
             let points =
-                curve(&*world, &*agent, self.split.into(), explorers, &self.steps, &run.plan.eval, run.seed)?;
+                curve(&*world, &agent, self.split.into(), explorers, &self.steps, &run.plan.eval, run.seed)?;
             Ok((run, points))
         })?;
         if let Some(out) = &self.out {

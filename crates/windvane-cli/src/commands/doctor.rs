@@ -5,15 +5,14 @@ use crate::{output, table};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
-use windvane::device::Threads;
-use windvane::doctor::Verdict;
-use windvane::eval::EvalConfig;
+use windvane::device::{DeviceName, Threads};
+use windvane::diagnostics::{Verdict, examine};
 
-/// Examines a trained run against what is exact: data, B, F, belief, and the policy against its own belief.
+/// Diagnoses a trained run, part by part: data, B, F alone, actor, belief, and whether the policy changes with the context.
 ///
-/// Each number has a verdict, and where it is not good, what to do. The yardsticks at the end say which part holds the
-/// score down: a planner on the decoded belief against the exact Bayes planner (the belief), and the agent against
-/// that planner (F).
+/// Each number has a verdict, and where it is not good, what to do. On grids everything is compared with what is exact. The
+/// yardsticks say which part holds the score down: a planner on the decoded belief against the exact Bayes planner (the
+/// belief), and F alone against that planner (F).
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane doctor runs/bfb
@@ -22,9 +21,6 @@ pub(crate) struct Doctor {
     /// The run's folder
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Bellman sweeps through the predictor before acting; by default the run's
-    #[arg(long, value_name = "N")]
-    lookahead: Option<usize>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -34,8 +30,9 @@ impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (run, findings) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
             let Trained { run, world, agent } = trained(&self.run)?;
-            let lookahead = self.lookahead.unwrap_or(run.plan.eval.lookahead);
-            let findings = agent.examine(&*world, &EvalConfig { lookahead, ..run.plan.eval }, run.seed)?;
+            let replay = run.replay(&DeviceName::Cpu.open()?);
+            let known = run.recorded.is_none().then_some(&*world);
+            let findings = examine(&agent, known, replay.as_deref(), &run.plan.eval, run.seed)?;
             Ok((run, findings))
         })?;
         if self.json {

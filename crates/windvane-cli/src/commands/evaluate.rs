@@ -8,8 +8,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::Threads;
 use windvane::eval::{BeliefMode, ScoreRow, evaluate_timed, random_success, success};
-use windvane::finite::exam::PLANNER_SWEEPS;
-use windvane::run::Run;
+use windvane::{Planner, Run};
 
 /// Lets a trained run play every task in every context of a split, greedily.
 #[derive(Args)]
@@ -18,8 +17,7 @@ use windvane::run::Run;
     after_help = "Examples:
   windvane eval runs/bfb --split test
   windvane eval runs/bfb --split test --belief online --context-steps 500 --json
-  windvane eval runs/bfb --split test --lookahead 0
-  windvane eval runs/bfb --split test --planner"
+  windvane eval runs/bfb --split test --planner sweeps"
 )]
 pub(crate) struct Eval {
     /// The run's folder
@@ -37,28 +35,18 @@ pub(crate) struct Eval {
     /// Whether the belief goes on learning while acting
     #[arg(long, value_enum, default_value_t = Mode::Frozen)]
     belief: Mode,
-    /// Bellman sweeps through the predictor before acting; by default the run's
-    #[arg(long, value_name = "N")]
-    lookahead: Option<usize>,
-    /// What trying again is worth in those sweeps when a move leads nowhere: 1 as if by chance, 0 refused for good; by
-    /// default the run's
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    retry: Option<f32>,
-    /// Play value iteration on the decoded belief instead of F: the yardstick of the belief alone
-    #[arg(long, conflicts_with = "lookahead")]
-    planner: bool,
+    /// Who chooses actions: F alone (none), or value iteration on the predictor's dynamics (sweeps); by default the run's
+    #[arg(long, value_enum)]
+    planner: Option<PlannerChoice>,
+    /// Bellman sweeps of the planner; by default the run's
+    #[arg(long, value_name = "N", requires = "planner", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    sweeps: Option<u32>,
     /// Games of each context and task; by default the run's
     #[arg(long, value_name = "N")]
     rounds: Option<u64>,
     /// Print every game as one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// A number between 0 and 1.
-fn share(text: &str) -> Result<f32, String> {
-    let number: f32 = text.parse().map_err(|_| "expected a number from 0 to 1".to_owned())?;
-    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("expected a number from 0 to 1".to_owned()) }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -69,6 +57,14 @@ enum Mode {
     Online,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum PlannerChoice {
+    /// F alone
+    None,
+    /// Value iteration on the predictor's dynamics
+    Sweeps,
+}
+
 impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mode = match self.belief {
@@ -76,23 +72,26 @@ impl Eval {
             Mode::Online => BeliefMode::Online,
         };
         let (run, rows, seconds, random) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
-            let Trained { mut run, world, agent } = trained(&self.run)?;
+            let Trained { mut run, world, mut agent } = trained(&self.run)?;
             let path = self.run.display();
             anyhow::ensure!(
-                !run.recorded,
+                run.recorded.is_none(),
                 "{path}: trained on a data set alone, so there is no world to play in; `windvane export` and `windvane adapt` take it to yours"
             );
             let eval = &mut run.plan.eval;
             eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
             eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
-            eval.lookahead = self.lookahead.unwrap_or(eval.lookahead);
-            eval.retry = self.retry.unwrap_or(eval.retry);
-            if self.planner {
-                eval.lookahead = PLANNER_SWEEPS;
+            eval.planner = match self.planner {
+                Some(PlannerChoice::None) => Planner::None,
+                Some(PlannerChoice::Sweeps) => Planner::Sweeps,
+                None => eval.planner,
+            };
+            if let Some(sweeps) = self.sweeps {
+                agent = agent.with_sweeps(sweeps as usize);
             }
             eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
             let split = self.split.into();
-            let (rows, seconds) = evaluate_timed(&*world, &*agent, split, mode, &run.plan.eval, run.seed)?;
+            let (rows, seconds) = evaluate_timed(&*world, &agent, split, mode, &run.plan.eval, run.seed)?;
             let random = random_success(&*world, split, &run.plan.eval, run.seed)?;
             Ok((run, rows, seconds, random))
         })?;
@@ -102,6 +101,7 @@ impl Eval {
             return output::json(&json!({
                 "run": about,
                 "success": success(&rows),
+                "planner": plan.eval.planner,
                 "random": random,
                 "seconds_per_context": seconds,
                 "rows": rows,
@@ -127,6 +127,7 @@ impl Eval {
         let games = rows.len().to_string();
         lines.push(line("all", rows));
         lines.push(vec!["random actions".into(), format!("{random:.3}"), String::new(), games]);
+        output::say(&format!("{}, actions by {}", run.method.title, run.plan.eval.planner.title()));
         output::say(&table::render(&["task", "success", "steps when successful", "games"], &lines));
         output::say(&format!("adapting to a new context: {:.1} ms", seconds * 1e3));
         Ok(())

@@ -1,15 +1,12 @@
 //! `windvane export`: a trained agent as one folder.
 
 use crate::output;
-use crate::revision::GENERATOR;
-use crate::trained::{Trained, trained};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
-use windvane::deploy;
-use windvane::device::Threads;
+use windvane::agent::export;
 
-/// Writes a trained agent into a folder of its own: config.json, model.safetensors and a model card.
+/// Copies the agent of a finished run into a folder of its own: config.json, model.safetensors and a model card.
 ///
 /// The folder needs neither the run nor its data. `windvane adapt` uses it, `windvane::Agent::load` opens it in Rust, and any
 /// safetensors reader finds its weights by name.
@@ -30,10 +27,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        Threads::new(1)?.run(|| -> anyhow::Result<()> {
-            let Trained { run, world, agent } = trained(&self.run)?;
-            Ok(deploy::export(&run, &*agent, world.spec(), GENERATOR, &self.out)?)
-        })?;
+        export::export(&self.run, &self.out)?;
         if self.json {
             return output::json(&json!({"out": self.out}));
         }

@@ -124,7 +124,7 @@ impl Inside {
         let (mut folders, mut others) = (Vec::new(), Vec::new());
         for unit in sweep.manifest.units.iter().filter(|unit| unit.setting == first) {
             let Some(run) = sweep.run_of(unit)? else { continue };
-            if run.is_finished()? {
+            if run.model().is_dir() {
                 let list = if unit.seed == 0 { &mut folders } else { &mut others };
                 list.push(sweep.run_folder(unit)?);
             }
@@ -138,7 +138,7 @@ impl Inside {
         let subjects: Vec<Subject<'_>> = self
             .trained
             .iter()
-            .map(|Trained { run, world, agent }| Subject { run, world: &**world, agent: &**agent })
+            .map(|Trained { run, world, agent }| Subject { run, world: &**world, agent })
             .collect();
         let picture = match name {
             "layouts" | "occupancy" => {
@@ -161,7 +161,7 @@ impl Inside {
     fn bounds(&self) -> anyhow::Result<Bounds> {
         let mut regrets = Vec::new();
         let mut add = |Trained { run, world, agent }: &Trained| -> anyhow::Result<()> {
-            if let (Some(grid), Some(agent)) = (world.grid(), agent.listed()) {
+            if let Some(grid) = world.grid() {
                 regrets.extend(theory::regrets(run, &**world, grid, agent, REGRETS)?);
             }
             Ok(())

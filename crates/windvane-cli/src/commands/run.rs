@@ -45,7 +45,7 @@ impl RunUnit {
         let mut watch = Bars;
         let ended = Threads::new(self.threads)?.run(|| {
             let mut bench =
-                Bench { device: &device, watch: &mut watch, interrupt, revision: revision::REVISION };
+                Bench { device: &device, progress: &mut watch, interrupt, revision: revision::REVISION };
             sweep.run(unit, &mut bench)
         })?;
         let word = match ended {

@@ -11,7 +11,9 @@ use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
-use windvane::run::{Run, Site, write_rows};
+use windvane::Planner;
+use windvane::run::{Run, RunContext};
+use windvane::sweep::row::{self, Row};
 use windvane::train::folder::RunFolder;
 use windvane_world::episodes::Episodes;
 use windvane_world::{ActionSpace, EnvSpec, Split};
@@ -20,7 +22,7 @@ use windvane_world::{ActionSpace, EnvSpec, Split};
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane train --env four-rooms --method bfb --out runs/bfb
-  windvane train --env four-rooms --preset many --method rfb --seed 1 --set agent.kappa=100 --out runs/rfb
+  windvane train --env four-rooms --preset many --method rfb --seed 1 --set fb.kappa=100 --out runs/rfb
   windvane train --data data/robot --method rfb --out runs/robot      your own data (`windvane import`)
 
 A run that was stopped or killed goes on where it was when the same command is given again.")]
@@ -39,7 +41,7 @@ pub(crate) struct Train {
     /// A TOML file of settings to lay on top
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A single setting to lay on top, for instance agent.kappa=100
+    /// A single setting to lay on top, for instance fb.kappa=100
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// The run's folder
@@ -70,7 +72,7 @@ impl Train {
         };
         let mut layers = Plan::preset(self.env.as_deref().unwrap_or(RECORDED), &self.preset)?;
         if let Some(EnvSpec { action: ActionSpace::Continuous { .. }, .. }) = own {
-            layers = layers.set("neural.fb.forward=paper")?; // vectors need an actor
+            layers = layers.set("fb.net.kind=film")?; // an actor goes through the predictor
         }
         let mut plan = plan(layers, self.config.as_deref(), &self.set)?;
         if let Some(own) = &own {
@@ -81,7 +83,7 @@ impl Train {
         let mut run = Run::in_folder(plan, method, self.seed, folder.path());
         run.data = self.data.clone().unwrap_or(run.data);
         run.belief = self.belief.clone().unwrap_or(run.belief);
-        run.recorded = own.is_some();
+        run.recorded = own;
         run.record(&folder)?;
         let device = self.device.open()?;
         Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder))
@@ -90,34 +92,53 @@ impl Train {
     fn stages(&self, run: &Run, device: &windvane::device::Device, folder: &RunFolder) -> anyhow::Result<()> {
         let interrupt = interrupt::flag()?;
         let world = run.world()?;
-        let mut site = Site { world: &*world, device, watch: &mut Bars, interrupt };
-        let agent = run.agent(&mut site)?.context(interrupt::STOPPED)?;
-        if run.recorded {
+        let mut at = RunContext { world: &*world, device, progress: &mut Bars, interrupt };
+        let agent = run.agent(&mut at)?.context(interrupt::STOPPED)?;
+        if run.recorded.is_some() {
             return self.without_scores();
         }
         let mut all = Vec::new();
         let mut lines = Vec::new();
-        for mode in [BeliefMode::Frozen, BeliefMode::Online] {
+        let like = Row::blank(run, &self.preset, crate::revision::REVISION)?;
+        let planners: &[Planner] =
+            if agent.can_plan() { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] };
+        let modes: &[BeliefMode] = if run.method.believes() {
+            &[BeliefMode::Frozen, BeliefMode::Online]
+        } else {
+            &[BeliefMode::Frozen]
+        };
+        for &mode in modes {
             for split in [Split::Train, Split::Test] {
-                let rows = run.scores(&*world, &*agent, split, mode)?;
-                lines.push((split, mode, success(&rows)));
-                all.extend(rows);
+                let mut scores = Vec::new();
+                for &planner in planners {
+                    let rows = run.scores(&*world, &agent, split, mode, planner)?;
+                    scores.push(success(&rows));
+                    all.extend(Row::of_games(&rows, &like));
+                }
+                lines.push((split, mode, scores));
             }
         }
-        write_rows(&folder.file("scores.jsonl"), &all)?;
+        row::write(&folder.file(row::SCORES), &all)?;
         if self.json {
-            let rows = lines.iter().map(
-                |(split, belief, success)| json!({"split": split, "belief": belief, "success": success}),
-            );
+            let rows = lines.iter().flat_map(|(split, belief, scores)| {
+                planners.iter().zip(scores).map(move |(planner, success)| {
+                    json!({"split": split, "belief": belief, "planner": planner, "success": success})
+                })
+            });
             return output::json(&json!({"out": self.out, "rows": rows.collect::<Vec<_>>()}));
         }
         let rows: Vec<Vec<String>> = lines
             .iter()
-            .map(|(split, mode, success)| {
-                vec![format!("{split:?}"), format!("{mode:?}"), format!("{success:.3}")]
+            .map(|(split, mode, scores)| {
+                let mut line = vec![format!("{split:?}"), format!("{mode:?}")];
+                line.extend(scores.iter().map(|success| format!("{success:.3}")));
+                line
             })
             .collect();
-        output::say(&table::render(&["split", "belief", "success"], &rows));
+        let mut head = vec!["split", "belief"];
+        head.extend(planners.iter().map(|planner| planner.title()));
+        output::say("Success; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.");
+        output::say(&table::render(&head, &rows));
         Ok(())
     }
 }

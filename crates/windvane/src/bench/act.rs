@@ -1,7 +1,7 @@
 //! Acting on one observation.
 
 use super::{ACTION, Batch, Dims, OBS, Step};
-use crate::nn::{NnError, PairConfig, PairNet, Params, RowPair, TensorFile, ops, to_vec};
+use crate::nn::{NnError, PairConfig, PairNet, Params, RowPair, TensorFile, ops, read};
 use burn::tensor::Device;
 
 /// The actor, its belief and task fixed for the episode.
@@ -23,8 +23,8 @@ impl Act {
         };
         let actor = PairNet::new(&mut params, "actor", &config)?;
         let mut batch = Batch::new(device);
-        let s = to_vec(batch.uniform("s", [1, OBS]));
-        let z = to_vec(ops::sphere(batch.uniform("z", [1, dims.d]), (dims.d as f32).sqrt()));
+        let s = read(batch.uniform("s", [1, OBS]));
+        let z = read(ops::sphere(batch.uniform("z", [1, dims.d]), (dims.d as f32).sqrt()));
         let mut file = batch.file;
         params.save(&mut file, "params/");
         Ok((Self { actor: RowPair::new(&actor, &params.weights(), &z), s }, file))

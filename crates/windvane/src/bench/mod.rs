@@ -8,8 +8,8 @@ mod act;
 mod belief;
 mod fb;
 
-use crate::nn::{NnError, TensorFile};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use crate::nn::{NnError, TensorFile, read_scalar, upload};
+use burn::tensor::{Device, Int, Tensor};
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 use windvane_world::rng;
@@ -106,7 +106,7 @@ impl Batch<'_> {
     fn draw(&mut self, name: &str, shape: [usize; 2], draw: impl Fn(&mut rng::Rng) -> f32) -> Tensor<2> {
         let mut rng = rng::stream(1, &format!("bench/{name}"), &[]);
         let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| draw(&mut rng)).collect();
-        let tensor = Tensor::from_data(TensorData::new(values, shape), self.device);
+        let tensor = upload(values, shape, self.device);
         self.file.insert(format!("batch/{name}"), &tensor);
         tensor
     }
@@ -114,5 +114,5 @@ impl Batch<'_> {
 
 /// The single number of a loss.
 fn number(loss: Tensor<1>) -> f32 {
-    loss.into_scalar()
+    read_scalar(&loss) as f32
 }

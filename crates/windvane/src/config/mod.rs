@@ -3,4 +3,4 @@
 pub mod layers;
 mod plan;
 
-pub use plan::{AgentPlan, Aggregate, Core, DataPlan, Plan, RECORDED, WorldPlan};
+pub use plan::{DataPlan, Plan, RECORDED};

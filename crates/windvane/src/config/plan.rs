@@ -1,14 +1,16 @@
 //! The plan of a run: everything that decides its result, besides the method and the seed.
 
 use super::layers::Layers;
-use crate::correction::CorrectionConfig;
+use crate::belief::BeliefConfig;
+use crate::data::{EncoderConfig, StateKind};
 use crate::error::LearnError;
 use crate::eval::EvalConfig;
-use crate::finite::belief::BeliefConfig;
-use crate::finite::fb::FbConfig;
-use crate::finite::view::BoxConfig;
-use crate::neural::config::NeuralPlan;
-use crate::phi::PhiConfig;
+use crate::fb::FbConfig;
+use crate::fb::actor::ActorConfig;
+use crate::fb::config::{BackwardForm, ForwardForm};
+use crate::features::FeaturesConfig;
+use crate::features::correction::CorrectionConfig;
+use crate::planner::PlannerConfig;
 use serde::{Deserialize, Serialize};
 use windvane_world::Start;
 use windvane_world::collect::Policy;
@@ -19,91 +21,44 @@ use windvane_world::collect::Policy;
 pub struct Plan {
     /// The environment's name.
     pub env: String,
-    /// How states are learned about.
-    pub core: Core,
-    /// Which contexts there are.
-    pub world: WorldPlan,
-    /// What is collected in them.
+    /// Success on training contexts at which the training of F stops early; above 1: never.
+    pub stop_at: f64,
+    /// Contexts and what is collected in them.
     pub data: DataPlan,
-    /// `core = "listed"`: how a continuous world is made finite.
-    pub boxes: BoxConfig,
-    /// `core = "listed"`: the belief encoder and its training.
+    /// How observations and actions look to networks.
+    pub encoder: EncoderConfig,
+    /// The belief encoder and its training.
     pub belief: BeliefConfig,
-    /// `core = "listed"`: the forward-backward core and its training.
-    pub agent: AgentPlan,
-    /// `core = "neural"`: belief, forward-backward core and actor.
-    pub neural: NeuralPlan,
+    /// F and B and their training.
+    pub fb: FbConfig,
+    /// The actor, for continuous actions.
+    pub actor: ActorConfig,
+    /// Value iteration before acting, where it is asked for.
+    pub planner: PlannerConfig,
     /// Features that are learned beforehand, for HILP and LAP.
-    #[serde(default)]
-    pub phi: PhiConfig,
+    pub features: FeaturesConfig,
     /// Contextual-FB's classifiers.
-    #[serde(default)]
     pub correction: CorrectionConfig,
     /// How scores are taken.
     pub eval: EvalConfig,
-    /// Success on training contexts at which an agent's training stops early; above 1: never.
-    pub stop_at: f64,
 }
 
-/// How states are learned about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Core {
-    /// One by one: every expectation over states is exact. Grids only.
-    Listed,
-    /// By networks on observations.
-    Neural,
-}
-
-/// How several forward networks make one target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Aggregate {
-    /// Their mean (paper).
-    #[default]
-    Mean,
-    /// The smallest of their densities (the authors' code).
-    Min,
-}
-
-/// How many contexts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorldPlan {
-    /// To learn from.
-    pub train: usize,
-    /// Held out.
-    pub test: usize,
-}
-
-/// What is collected in each training context.
+/// Contexts, and what is collected in each training context.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataPlan {
-    /// Episodes in each.
+    /// Contexts to learn from.
+    pub train_contexts: usize,
+    /// Contexts to test on.
+    pub test_contexts: usize,
+    /// Episodes in each training context.
     pub episodes: usize,
     /// Where they begin.
     pub start: Start,
-    /// Who acts: `uniform`, `sticky:10`, ...; paper: uniform on grids, sticky actions on Pointmass.
+    /// The behaviour policy: `uniform`, `sticky:10`, ...; paper: uniform on grids, sticky actions on Pointmass.
     pub policy: Policy,
-}
-
-/// The forward-backward core.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AgentPlan {
-    /// The core's settings.
-    #[serde(flatten)]
-    pub fb: FbConfig,
-    /// Concentration of Rotation-FB's cones; paper: 50, Pointmass 100.
-    pub kappa: f64,
-    /// Contexts whose beliefs are computed once and drawn from during training.
-    pub beliefs: usize,
-}
-
-impl Default for AgentPlan {
-    fn default() -> Self {
-        Self { fb: FbConfig::default(), kappa: 50.0, beliefs: 4096 }
-    }
+    /// Share of the groups that is not learned from, to know how well unseen dynamics are told; paper: 0.
+    pub held_out: f64,
 }
 
 /// The presets for data sets that no world of ours is behind go by this name.
@@ -157,72 +112,185 @@ impl Plan {
         };
         let base = Self {
             env: env.to_owned(),
-            core: Core::Listed,
-            world: WorldPlan { train: 30, test: 20 },
-            data: DataPlan { episodes: 250, start: Start::Random, policy: Policy::Uniform },
-            boxes: BoxConfig::default(),
+            stop_at: 2.0,
+            data: DataPlan {
+                train_contexts: 30,
+                test_contexts: 20,
+                episodes: 250,
+                start: Start::Random,
+                policy: Policy::Uniform,
+                held_out: 0.0,
+            },
+            encoder: EncoderConfig::default(),
             belief: BeliefConfig::default(),
-            agent: AgentPlan::default(),
-            neural: NeuralPlan::default(),
-            phi: PhiConfig::default(),
+            fb: FbConfig::default(),
+            actor: ActorConfig::default(),
+            planner: PlannerConfig::default(),
+            features: FeaturesConfig::default(),
             correction: CorrectionConfig::default(),
             eval: EvalConfig::default(),
-            stop_at: 2.0,
         };
         Layers::new(base)?.toml(&format!("preset {env}/{preset}"), found.text)
     }
 
-    /// Settings that contradict each other or mean nothing.
+    /// Whether F goes through the belief's predictor on observations, whatever it is conditioned on.
+    pub fn needs_predictor(&self) -> bool {
+        self.encoder.states == StateKind::Observations && self.fb.forward == ForwardForm::Predictor
+    }
+
+    /// Settings that contradict each other, mean nothing, or are beyond what a machine can hold.
     pub fn check(self) -> Result<Self, LearnError> {
-        let Self { world, data, belief, agent, eval, .. } = &self;
-        let positive = [
-            ("world.train", world.train as u64),
-            ("data.episodes", data.episodes as u64),
-            ("belief.steps", belief.steps),
-            ("belief.batch", belief.batch as u64),
-            ("agent.steps", agent.fb.steps),
-            ("agent.groups", agent.fb.groups as u64),
-            ("agent.ensemble", agent.fb.ensemble as u64),
-            ("agent.target_sweeps", agent.fb.target_sweeps as u64),
-            ("agent.beliefs", agent.beliefs as u64),
-            ("eval.rounds", eval.rounds),
-            ("eval.contexts", eval.contexts as u64),
-        ];
         let bad = |problem: String| Err(LearnError::Config { origin: "plan".into(), problem });
-        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return bad(format!("\"{name}\" is 0; expected at least 1"));
+        for (name, value, low, high) in self.sizes() {
+            if !(low..=high).contains(&value) {
+                return bad(format!("\"{name}\" is {value}; expected {low} to {high}"));
+            }
         }
-        let shares = [
-            ("agent.gamma", f64::from(agent.fb.gamma)),
-            ("agent.tau", f64::from(agent.fb.tau)),
-            ("agent.random_tasks", agent.fb.random_tasks),
-            ("belief.forget", belief.forget),
-            ("eval.blend", f64::from(eval.blend)),
-            ("eval.retry", f64::from(eval.retry)),
-            ("belief.context.single", belief.context.single),
-            ("belief.context.mix", belief.context.mix),
-        ];
-        if let Some((name, value)) = shares.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
+        if let Some((name, value)) = self.shares().iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
             return bad(format!("\"{name}\" is {value}; expected between 0 and 1"));
         }
-        if agent.fb.gamma >= 1.0 {
-            return bad("\"agent.gamma\" is 1; expected less, or values never settle".into());
+        if let Some((name, value)) = self.not_negative().iter().find(|(_, v)| !v.is_finite() || *v < 0.0) {
+            return bad(format!("\"{name}\" is {value}; expected a number of at least 0"));
         }
-        if eval.blend > 0.0 && belief.joint {
-            return bad(
-                "\"eval.blend\" is above 0; expected 0 with \"belief.joint\", whose beliefs never settle"
-                    .into(),
-            );
+        let Self { encoder, belief, fb, data, .. } = &self;
+        let listed = encoder.states == StateKind::Listed;
+        match () {
+            () if fb.gamma >= 1.0 => return bad("\"fb.gamma\" is 1; expected less, or values never settle".into()),
+            () if data.held_out > 0.5 => return bad(format!("\"data.held_out\" is {}; expected at most 0.5", data.held_out)),
+            () if fb.random_tasks + fb.mixture_tasks > 1.0 => {
+                return bad("\"fb.random_tasks\" and \"fb.mixture_tasks\" are more than 1 together".into());
+            }
+            () if fb.clip <= 0.0 => return bad(format!("\"fb.clip\" is {}; expected more than 0", fb.clip)),
+            () if belief.min_context > belief.max_context => {
+                return bad(format!(
+                    "\"belief.min_context\" is {}; expected at most \"belief.max_context\", {}",
+                    belief.min_context, belief.max_context
+                ));
+            }
+            () if !listed && belief.min_context < encoder.action_repeat => {
+                return bad(format!(
+                    "\"belief.min_context\" is {}; expected at least \"encoder.action_repeat\", {}",
+                    belief.min_context, encoder.action_repeat
+                ));
+            }
+            () if encoder.directions == 1 || encoder.directions == 2 => {
+                return bad(format!("\"encoder.directions\" is {}; expected 0 or at least 3", encoder.directions));
+            }
+            () if encoder.fourier > 0 && encoder.length_scale <= 0.0 => {
+                return bad(format!("\"encoder.length_scale\" is {}; expected more than 0", encoder.length_scale));
+            }
+            () if listed && fb.backward == BackwardForm::Fourier => {
+                return bad("\"fb.backward\" is \"fourier\"; listed states take \"network\" or \"table\"".into());
+            }
+            () if !listed && fb.backward == BackwardForm::Table => {
+                return bad("\"fb.backward\" is \"table\"; observations take \"network\" or \"fourier\"".into());
+            }
+            () if !listed && (fb.gap_coef > 0.0 || fb.mixture_tasks > 0.0) => {
+                return bad("\"fb.gap_coef\" and \"fb.mixture_tasks\" are for listed states; expected 0".into());
+            }
+            () if belief.posterior == crate::belief::Posterior::Embeddings && belief.embeddings == 0.0 => {
+                return bad("\"belief.posterior\" is \"embeddings\"; expected \"belief.embeddings\" above 0".into());
+            }
+            () => {}
         }
-        if !agent.kappa.is_finite() || agent.kappa < 0.0 {
-            return bad(format!("\"agent.kappa\" is {}; expected a number of at least 0", agent.kappa));
-        }
-        let parts = [self.neural.check(), self.phi.check(), self.correction.check()];
-        parts
-            .into_iter()
-            .collect::<Result<(), String>>()
-            .map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
+        let parts = [self.features.check(), self.correction.check()];
+        let checked: Result<(), String> = parts.into_iter().collect();
+        checked.map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
         Ok(self)
+    }
+
+    /// Whole numbers with the least and the most that they may be.
+    fn sizes(&self) -> Vec<(&'static str, u64, u64, u64)> {
+        const MANY: u64 = 1 << 20;
+        const WIDTH: u64 = 1 << 14;
+        const STEPS: u64 = 1 << 40;
+        let Self { data, encoder, belief, fb, planner, eval, .. } = self;
+        let mut sizes = vec![
+            ("data.train_contexts", data.train_contexts as u64, 1, MANY),
+            ("data.test_contexts", data.test_contexts as u64, 0, MANY),
+            ("data.episodes", data.episodes as u64, 1, MANY),
+            ("encoder.fourier", encoder.fourier as u64, 0, WIDTH),
+            ("encoder.action_repeat", encoder.action_repeat as u64, 1, 1000),
+            ("encoder.directions", encoder.directions as u64, 0, 360),
+            ("belief.dim", belief.dim as u64, 1, WIDTH),
+            ("belief.width", belief.width as u64, 1, WIDTH),
+            ("belief.blocks", belief.blocks as u64, 0, 64),
+            ("belief.heads", belief.heads as u64, 1, 64),
+            ("belief.predictor_width", belief.predictor_width as u64, 1, WIDTH),
+            ("belief.steps", belief.steps, 1, STEPS),
+            ("belief.batch", belief.batch as u64, 1, WIDTH),
+            ("belief.queries", belief.queries as u64, 1, WIDTH),
+            ("belief.context.episodes", belief.context.episodes as u64, 1, 1000),
+            ("belief.context.ways", belief.context.ways as u64, 1, 16),
+            ("belief.max_context", belief.max_context as u64, 1, MANY),
+            ("belief.min_context", belief.min_context as u64, 1, MANY),
+            ("belief.cached", belief.cached as u64, 1, MANY),
+            ("belief.refresh", belief.refresh as u64, 1, MANY),
+            ("fb.dim", fb.dim as u64, 2, WIDTH),
+            ("fb.net.width", fb.net.width as u64, 4, WIDTH),
+            ("fb.net.blocks", fb.net.blocks as u64, 0, 64),
+            ("fb.net.digest", fb.net.digest as u64, 0, WIDTH),
+            ("fb.net.head_width", fb.net.head_width as u64, 1, WIDTH),
+            ("fb.net.embedding", fb.net.embedding as u64, 1, WIDTH),
+            ("fb.net.preprocessor", fb.net.preprocessor.len() as u64, 1, 16),
+            ("fb.net.trunk", fb.net.trunk.len() as u64, 1, 16),
+            ("fb.net.backward", fb.net.backward.len() as u64, 1, 16),
+            ("fb.ensemble", fb.ensemble as u64, 1, 16),
+            ("fb.target_depth", fb.target_depth as u64, 1, 1024),
+            ("fb.steps", fb.steps, 1, STEPS),
+            ("fb.contexts", fb.contexts as u64, 1, WIDTH),
+            ("fb.tasks", fb.tasks as u64, 1, WIDTH),
+            ("fb.transitions", fb.transitions as u64, 1, WIDTH),
+            ("planner.sweeps", planner.sweeps as u64, 1, 100_000),
+            ("eval.rounds", eval.rounds, 1, MANY),
+            ("eval.contexts", eval.contexts as u64, 1, MANY),
+            ("eval.context_steps", eval.context_steps as u64, 0, MANY),
+        ];
+        sizes.push(("fb.contexts * fb.tasks * fb.transitions", (fb.contexts * fb.tasks * fb.transitions) as u64, 1, MANY));
+        sizes
+    }
+
+    /// Numbers between 0 and 1.
+    fn shares(&self) -> [(&'static str, f64); 14] {
+        let Self { data, belief, fb, eval, .. } = self;
+        [
+            ("data.held_out", data.held_out),
+            ("belief.forget", belief.forget),
+            ("belief.context.single", belief.context.single),
+            ("belief.context.mix", belief.context.mix),
+            ("belief.block_persistence", f64::from(belief.block_persistence)),
+            ("fb.gamma", f64::from(fb.gamma)),
+            ("fb.tau", f64::from(fb.tau)),
+            ("fb.random_tasks", fb.random_tasks),
+            ("fb.mixture_tasks", fb.mixture_tasks),
+            ("fb.hindsight", fb.hindsight),
+            ("fb.unknown_contexts", fb.unknown_contexts),
+            ("actor.noise_clip", f64::from(self.actor.noise_clip)),
+            ("actor.noise", f64::from(self.actor.noise)),
+            ("eval.blend", f64::from(eval.blend)),
+        ]
+    }
+
+    /// Numbers of at least 0.
+    fn not_negative(&self) -> [(&'static str, f64); 15] {
+        let Self { encoder, belief, fb, actor, .. } = self;
+        [
+            ("encoder.box_side", encoder.box_side),
+            ("encoder.length_scale", encoder.length_scale),
+            ("belief.rate", f64::from(belief.rate)),
+            ("belief.kl", belief.kl),
+            ("belief.embeddings", belief.embeddings),
+            ("fb.temperature", f64::from(fb.temperature)),
+            ("fb.kappa", fb.kappa),
+            ("fb.fb_coef", fb.fb_coef),
+            ("fb.ortho_coef", fb.ortho_coef),
+            ("fb.value_coef", fb.value_coef + fb.log_value_coef + fb.gap_coef),
+            ("fb.rate", f64::from(fb.rate)),
+            ("fb.muon_rate", f64::from(fb.muon_rate)),
+            ("fb.clip", f64::from(fb.clip)),
+            ("actor.rate", f64::from(actor.rate)),
+            ("actor.bc", actor.bc),
+        ]
     }
 }
 

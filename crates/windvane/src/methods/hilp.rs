@@ -5,7 +5,7 @@
 
 use super::{Method, fb};
 use crate::nn::Weights;
-use crate::phi::{FeatureLearner, PhiConfig, PhiNets, Transitions};
+use crate::features::{FeatureLearner, FeaturesConfig, PhiNets, Transitions};
 use burn::tensor::Tensor;
 use rand_distr::{Distribution as _, Geometric};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl FeatureLearner for Hilp {
         nets: &PhiNets,
         [weights, frozen]: [&Weights; 2],
         batch: &Transitions,
-        config: &PhiConfig,
+        config: &FeaturesConfig,
     ) -> Tensor<1> {
         let HilpConfig { discount, expectile, .. } = config.hilp;
         let value = |net: usize, weights: &Weights, from: &Tensor<2>| {

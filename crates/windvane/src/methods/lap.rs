@@ -5,7 +5,7 @@
 
 use super::{Method, fb};
 use crate::nn::{Weights, ops};
-use crate::phi::{FeatureLearner, PhiConfig, PhiNets, Transitions};
+use crate::features::{FeatureLearner, FeaturesConfig, PhiNets, Transitions};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl FeatureLearner for Lap {
         1
     }
 
-    fn radius(&self, config: &PhiConfig) -> Option<f32> {
+    fn radius(&self, config: &FeaturesConfig) -> Option<f32> {
         config.lap.sphere.then(|| (config.dim as f32).sqrt())
     }
 
@@ -52,7 +52,7 @@ impl FeatureLearner for Lap {
         nets: &PhiNets,
         [weights, _]: [&Weights; 2],
         batch: &Transitions,
-        config: &PhiConfig,
+        config: &FeaturesConfig,
     ) -> Tensor<1> {
         let [here, next] = [&batch.s, &batch.next].map(|s| nets.of(weights, 0, s.clone())); // [rows, d]
         let change = (here.clone() - next).powf_scalar(2.0).sum_dim(1).mean();

@@ -10,7 +10,7 @@ mod rfb;
 
 use crate::config::layers::closest;
 use crate::error::LearnError;
-use crate::phi::FeatureLearner;
+use crate::features::FeatureLearner;
 use serde::{Deserialize, Serialize};
 
 /// Every method. Random actions are no method but a row of every evaluation.

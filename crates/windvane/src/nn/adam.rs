@@ -1,7 +1,7 @@
 //! Adam, and the Polyak average of target networks, in one pass over the parameters.
 
 use super::error::NnError;
-use super::ops::adam::{AdamStep, adam_update};
+use super::ops::adam::{AdamStep, Shrink, Squares, adam_update, norm};
 use super::params::{ParamId, Params, Weights};
 use super::tensor_file::TensorFile;
 use burn::tensor::{Gradients, Tensor};
@@ -63,7 +63,12 @@ pub struct Follow<'a> {
 impl Adam {
     /// An optimiser for everything in `params`. Build it after the last layer was added.
     pub fn new(config: AdamConfig, params: &Params) -> Self {
-        let slots = params.iter().map(|(name, id)| {
+        Self::of(config, params, |_| true)
+    }
+
+    /// An optimiser for some of the parameters.
+    pub(super) fn of(config: AdamConfig, params: &Params, mine: impl Fn(ParamId) -> bool) -> Self {
+        let slots = params.iter().filter(|(_, id)| mine(*id)).map(|(name, id)| {
             let zeros = Tensor::zeros(params.get(id).dims(), params.device());
             Slot { name: name.to_owned(), id, rate: config.rate, mean: zeros.clone(), square: zeros }
         });
@@ -89,7 +94,7 @@ impl Adam {
     }
 
     /// One step down `gradients`, with every rate times `scale`; then `follow` moves toward the new values. Returns the
-    /// norm of the gradient before clipping.
+    /// norm of the gradient before clipping, `[1]`; nothing is read back from the device.
     ///
     /// Drop the loss before: with no other holder of the values they are changed in place, else copied. A parameter
     /// without a gradient stays as it is.
@@ -100,7 +105,7 @@ impl Adam {
         mut gradients: Gradients,
         scale: f32,
         follow: Option<Follow<'_>>,
-    ) -> f32 {
+    ) -> Tensor<1> {
         self.step_apart(params, weights, &mut gradients, scale, follow)
     }
 
@@ -112,11 +117,30 @@ impl Adam {
         gradients: &mut Gradients,
         scale: f32,
         mut follow: Option<Follow<'_>>,
-    ) -> f32 {
-        let grads: Vec<_> = self.slots.iter().map(|slot| weights[slot.id].grad_remove(gradients)).collect();
+    ) -> Tensor<1> {
+        let grads = self.gradients(&weights, gradients);
         drop(weights);
-        let shrink = self.config.clip.map_or(1.0, |limit| (limit / global_norm(&grads)).min(1.0));
-        let mut squares = 0.0;
+        let device = params.device().clone();
+        let shrink = Shrink::to(self.config.clip, grads.iter().flatten(), &device);
+        let squares = self.update(params, grads, &shrink, scale, follow.as_mut());
+        norm(squares, &device)
+    }
+
+    /// Takes its own gradients out.
+    pub(super) fn gradients(&self, weights: &Weights, gradients: &mut Gradients) -> Vec<Option<Tensor<2>>> {
+        self.slots.iter().map(|slot| weights[slot.id].grad_remove(gradients)).collect()
+    }
+
+    /// One step; returns the sums of squares of the gradients.
+    pub(super) fn update(
+        &mut self,
+        params: &mut Params,
+        grads: Vec<Option<Tensor<2>>>,
+        shrink: &Shrink,
+        scale: f32,
+        mut follow: Option<&mut Follow<'_>>,
+    ) -> Vec<Squares> {
+        let mut squares = Vec::with_capacity(grads.len());
         self.steps += 1;
         let AdamConfig { beta1, beta2, epsilon, decay, .. } = self.config;
         let (correct1, correct2) = (1.0 - beta1.powi(self.steps), 1.0 - beta2.powi(self.steps));
@@ -125,7 +149,6 @@ impl Adam {
             let rate = slot.rate * scale;
             let matrix = params.get(slot.id).dims()[0] > 1;
             let step = AdamStep {
-                shrink,
                 beta1,
                 beta2,
                 rate: rate / correct1,
@@ -134,17 +157,16 @@ impl Adam {
                 keep: if matrix { 1.0 - rate * decay } else { 1.0 },
                 tau: follow.as_ref().map_or(0.0, |f| f.tau),
             };
-            let (mut value, mut mean, mut square) =
-                (params.take(slot.id), slot.mean.extract(), slot.square.extract());
+            let moments = [&mut slot.mean, &mut slot.square];
+            let mut value = params.take(slot.id);
             let mut target = follow.as_mut().map(|f| f.target.take(slot.id));
-            squares += adam_update(&mut value, &mut mean, &mut square, target.as_mut(), grad, step);
+            squares.push(adam_update(&mut value, moments, target.as_mut(), grad, shrink, step));
             params.set(slot.id, value);
-            (slot.mean, slot.square) = (mean, square);
             if let (Some(follow), Some(target)) = (&mut follow, target) {
                 follow.target.set(slot.id, target);
             }
         }
-        squares.sqrt() as f32
+        squares
     }
 
     /// Writes the moments and the step count below `prefix`.
@@ -171,12 +193,6 @@ impl Adam {
         (self.steps, self.slots) = (steps, slots);
         Ok(())
     }
-}
-
-/// The Euclidean norm of all gradients together, folded in name order.
-fn global_norm(grads: &[Option<Tensor<2>>]) -> f32 {
-    let squares = grads.iter().flatten().map(super::ops::adam::sum_of_squares);
-    squares.sum::<f64>().sqrt() as f32
 }
 
 #[cfg(test)]

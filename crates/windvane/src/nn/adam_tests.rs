@@ -1,5 +1,6 @@
 use super::{Adam, AdamConfig, Follow};
-use crate::nn::{Init, ParamId, Params, TensorFile, to_vec};
+use crate::nn::ops::fused::COMPOSED;
+use crate::nn::{Init, ParamId, Params, TensorFile, read, transfers};
 use burn::tensor::{Device, Tensor};
 
 fn store() -> (Params, [ParamId; 2]) {
@@ -16,13 +17,13 @@ fn step(adam: &mut Adam, params: &mut Params, ids: [ParamId; 2], follow: Option<
     let loss = (a.powi_scalar(2) * b.clone()).sum() + b.sum();
     let gradients = loss.backward();
     drop(loss);
-    adam.step(params, weights, gradients, 1.0, follow)
+    read(adam.step(params, weights, gradients, 1.0, follow))[0]
 }
 
 /// The textbook in f64: values, target.
 fn reference(config: AdamConfig, rates: [f64; 2], tau: f64, steps: i32) -> (Vec<f64>, Vec<f64>) {
     let (params, ids) = store();
-    let mut w: Vec<f64> = ids.iter().flat_map(|&id| to_vec(params.get(id).clone())).map(f64::from).collect();
+    let mut w: Vec<f64> = ids.iter().flat_map(|&id| read(params.get(id).clone())).map(f64::from).collect();
     let mut target = w.clone();
     let (mut mean, mut square) = (vec![0.0; w.len()], vec![0.0; w.len()]);
     let (beta1, beta2) = (f64::from(config.beta1), f64::from(config.beta2));
@@ -49,7 +50,7 @@ fn reference(config: AdamConfig, rates: [f64; 2], tau: f64, steps: i32) -> (Vec<
 }
 
 fn close(params: &Params, ids: [ParamId; 2], expected: &[f64]) {
-    let got = ids.iter().flat_map(|&id| to_vec(params.get(id).clone()));
+    let got = ids.iter().flat_map(|&id| read(params.get(id).clone()));
     for (got, expected) in got.zip(expected) {
         assert!((f64::from(got) - expected).abs() < 2e-5 * expected.abs().max(1.0), "{got} {expected}");
     }
@@ -75,13 +76,32 @@ fn steps_follow_the_textbook_with_decay_clipping_own_rates_and_a_target() {
 #[test]
 fn the_reported_norm_is_the_gradients_before_clipping() {
     let (mut params, ids) = store();
-    let [a, b] = ids.map(|id| to_vec(params.get(id).clone()));
+    let [a, b] = ids.map(|id| read(params.get(id).clone()));
     let mut grad: Vec<f32> = (0..15).map(|i| 2.0 * a[i] * b[i % 5]).collect();
     grad.extend((0..5).map(|j| 1.0 + (0..3).map(|r| a[r * 5 + j].powi(2)).sum::<f32>()));
     let expected = grad.iter().map(|g| g * g).sum::<f32>().sqrt();
     let mut adam = Adam::new(AdamConfig { clip: Some(1e-3), ..AdamConfig::default() }, &params);
     let norm = step(&mut adam, &mut params, ids, None);
     assert!((norm - expected).abs() < 1e-4 * expected, "{norm} {expected}");
+}
+
+#[test]
+fn a_step_reads_nothing_back_with_kernels_and_composed() {
+    let (mut params, [a, b]) = store();
+    let mut target = params.clone();
+    for composed in [false, true] {
+        COMPOSED.set(composed);
+        let mut adam = Adam::new(AdamConfig { clip: Some(0.1), ..AdamConfig::default() }, &params);
+        let before = transfers();
+        let weights = params.track();
+        let loss: Tensor<1> = (weights[a].clone() * weights[b].clone()).sum();
+        let gradients = loss.backward();
+        drop(loss);
+        let follow = Follow { target: &mut target, tau: 0.1 };
+        adam.step(&mut params, weights, gradients, 1.0, Some(follow));
+        assert_eq!(transfers(), before, "composed: {composed}");
+    }
+    COMPOSED.set(false);
 }
 
 #[test]
@@ -104,21 +124,21 @@ fn a_saved_optimiser_goes_on_bit_for_bit() {
         step(&mut resumed, &mut again, ids, None);
     }
     for id in ids {
-        assert_eq!(to_vec(params.get(id).clone()), to_vec(again.get(id).clone()));
+        assert_eq!(read(params.get(id).clone()), read(again.get(id).clone()));
     }
 }
 
 #[test]
 fn a_parameter_without_a_gradient_stays() {
     let (mut params, [a, b]) = store();
-    let before = to_vec(params.get(b).clone());
+    let before = read(params.get(b).clone());
     let mut adam = Adam::new(AdamConfig::default(), &params);
     let weights = params.track();
     let loss: Tensor<1> = weights[a].clone().sum();
     let gradients = loss.backward();
     drop(loss);
     adam.step(&mut params, weights, gradients, 1.0, None);
-    assert_eq!(to_vec(params.get(b).clone()), before);
+    assert_eq!(read(params.get(b).clone()), before);
 }
 
 #[test]

@@ -227,8 +227,8 @@ impl From<(Tensor<2>, Tensor<2>)> for Input {
 #[cfg(test)]
 mod tests {
     use super::{Input, Items, Mlp, MlpConfig};
-    use crate::nn::{Params, to_vec};
-    use burn::tensor::{Device, Tensor};
+    use crate::nn::{Params, read, upload};
+    use burn::tensor::Device;
 
     #[test]
     fn two_parts_and_groups_compute_what_one_joined_input_would() {
@@ -236,15 +236,15 @@ mod tests {
         let mut params = Params::new(&device, 3);
         let net = Mlp::new(&mut params, "n", &MlpConfig::paper(&[2, 1], &[8, 8], 4)).unwrap();
         let weights = params.weights();
-        let x = Tensor::<2>::from_floats([[0.1, 0.2], [0.3, 0.4]], &device);
-        let z = Tensor::<2>::from_floats([[1.0], [-2.0], [0.5]], &device);
+        let x = upload(vec![0.1, 0.2, 0.3, 0.4], [2, 2], &device);
+        let z = upload(vec![1.0, -2.0, 0.5], [3, 1], &device);
         let shared = Input::Grouped { x: x.clone(), items: Items::Shared, group: z.clone() };
         let rows = x.clone().repeat(&[3, 1]);
         let own = Input::Grouped { x: rows.clone(), items: Items::PerGroup, group: z.clone() };
         let z_rows = z.reshape([3, 1, 1]).repeat(&[1, 2, 1]).reshape([6, 1]);
-        let plain = to_vec(net.forward(&weights, Input::Two(rows, z_rows)));
+        let plain = read(net.forward(&weights, Input::Two(rows, z_rows)));
         for grouped in [shared, own] {
-            let grouped = to_vec(net.forward(&weights, grouped));
+            let grouped = read(net.forward(&weights, grouped));
             assert!(plain.iter().zip(&grouped).all(|(a, b)| (a - b).abs() < 1e-6));
         }
     }

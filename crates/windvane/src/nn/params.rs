@@ -7,7 +7,8 @@ use super::error::NnError;
 use super::init::Init;
 use super::ops::adam::place;
 use super::tensor_file::TensorFile;
-use burn::tensor::{Device, Tensor, TensorData};
+use super::transfer::upload;
+use burn::tensor::{Device, Tensor};
 use std::collections::BTreeMap;
 use std::ops::Index;
 
@@ -60,8 +61,8 @@ impl Params {
         if self.index.insert(name.to_owned(), id).is_some() {
             return Err(NnError::Duplicate(name.to_owned()));
         }
-        let data = TensorData::new(init.draw(self.seed, name, shape), shape);
-        self.values.push(place(Tensor::from_data(data, &self.device)));
+        let values = init.draw(self.seed, name, shape);
+        self.values.push(place(upload(values, shape, &self.device)));
         Ok(id)
     }
 

@@ -10,7 +10,7 @@ use super::mlp::Mlp;
 use super::ops::Act;
 use super::pair::PairNet;
 use super::params::{ParamId, Weights};
-use super::tensor_file::to_vec;
+use super::transfer::read;
 
 /// An [`Mlp`] with its weights, for one row at a time.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Matrix {
 impl Matrix {
     fn new(weights: &Weights, id: ParamId) -> Self {
         let rows = weights[id].dims()[0];
-        let from = to_vec(weights[id].clone());
+        let from = read(weights[id].clone());
         let mut values = Buffer::new(from.len());
         values.copy_from_slice(&from);
         Self { values, rows }
@@ -76,11 +76,11 @@ impl RowMlp {
         let layers = layers.iter().map(|(layer, act)| {
             let (w, b) = layer.ids();
             let parts = w.iter().map(|&id| Matrix::new(weights, id)).collect();
-            let b = to_vec(weights[b].clone());
+            let b = read(weights[b].clone());
             RowLayer { parts, act: *act, out: vec![0.0; b.len()], b }
         });
         let layers: Vec<RowLayer> = layers.collect();
-        let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| to_vec(weights[id].clone())));
+        let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| read(weights[id].clone())));
         let scratch = vec![0.0; layers[0].out.len()];
         Self { layers, norm, scratch, fixed: None }
     }
@@ -151,8 +151,8 @@ impl RowPair {
 #[cfg(test)]
 mod tests {
     use super::RowPair;
-    use crate::nn::{Input, PairConfig, PairNet, Params, to_vec};
-    use burn::tensor::{Device, Tensor};
+    use crate::nn::{Input, PairConfig, PairNet, Params, read, upload};
+    use burn::tensor::Device;
 
     #[test]
     fn a_row_gives_what_the_tensor_path_gives() {
@@ -168,11 +168,12 @@ mod tests {
         };
         let net = PairNet::new(&mut params, "actor", &config).unwrap();
         let (s, z) = ([0.3, -0.7], [1.0, 0.5, -2.0]);
-        let (rows, tasks) = (Tensor::<2>::from_floats([s], &device), Tensor::<2>::from_floats([z], &device));
+        let (rows, tasks) =
+            (upload(s.to_vec(), [1, s.len()], &device), upload(z.to_vec(), [1, z.len()], &device));
         let expected = net.forward(&params.weights(), Input::One(rows.clone()), Input::Two(rows, tasks));
         let mut row = RowPair::new(&net, &params.weights(), &z);
         let got = row.forward(&[&s], &s).to_vec();
-        for (got, expected) in got.iter().zip(to_vec(expected)) {
+        for (got, expected) in got.iter().zip(read(expected)) {
             // The fixed part enters its chain first instead of last: equal up to rounding.
             assert!((got - expected).abs() < 1e-6, "{got} {expected}");
         }

@@ -1,7 +1,8 @@
 //! Tensors as bytes, in the safetensors format, so that other tools can open a checkpoint.
 
 use super::error::NnError;
-use burn::tensor::{Device, Tensor, TensorData};
+use super::transfer::{read, upload};
+use burn::tensor::{Device, Tensor};
 use safetensors::{Dtype, SafeTensors, View};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -46,8 +47,17 @@ impl View for &Matrix {
 impl TensorFile {
     /// Stores a copy of a tensor.
     pub fn insert(&mut self, name: String, tensor: &Tensor<2>) {
-        let matrix = Matrix { shape: tensor.dims(), values: to_vec(tensor.clone()) };
+        let matrix = Matrix { shape: tensor.dims(), values: read(tensor.clone()) };
         self.tensors.insert(name, matrix);
+    }
+
+    /// Stores a matrix that is on the host already.
+    ///
+    /// # Panics
+    /// If the number of values is not that of the shape.
+    pub fn insert_values(&mut self, name: String, values: Vec<f32>, shape: [usize; 2]) {
+        assert!(values.len() == shape[0] * shape[1], "{} values for a matrix of {shape:?}", values.len());
+        self.tensors.insert(name, Matrix { shape, values });
     }
 
     /// Stores a word, for instance a step counter.
@@ -72,7 +82,7 @@ impl TensorFile {
         if matrix.shape != shape {
             return Err(fault(format!("is {:?} in the file, expected {shape:?}", matrix.shape)));
         }
-        Ok(Tensor::from_data(TensorData::new(matrix.values.clone(), shape), device))
+        Ok(upload(matrix.values.clone(), shape, device))
     }
 
     /// A stored tensor's elements in row order.
@@ -135,20 +145,14 @@ impl TensorFile {
     }
 }
 
-/// A tensor's elements in row order, copied to the host.
-pub fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().iter::<f32>().collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::TensorFile;
-    use burn::tensor::{Device, Tensor};
+    use super::{TensorFile, upload};
+    use burn::tensor::Device;
 
     fn sample() -> TensorFile {
         let mut file = TensorFile::default();
-        let tensor =
-            Tensor::<2>::from_floats([[1.0, -2.5, 3.0], [f32::MIN_POSITIVE, 0.0, 1e30]], &Device::flex());
+        let tensor = upload(vec![1.0, -2.5, 3.0, f32::MIN_POSITIVE, 0.0, 1e30], [2, 3], &Device::flex());
         file.insert("b/w".to_owned(), &tensor);
         file.insert("a/w".to_owned(), &tensor.transpose());
         file.insert_word("step", 17);

@@ -123,17 +123,16 @@ fn norm(weights: &Weights, x: Tensor<2>, (gain, shift): (ParamId, ParamId)) -> T
 #[cfg(test)]
 mod tests {
     use super::{SetConfig, SetTransformer};
-    use crate::nn::{NnError, Params, to_vec};
-    use burn::tensor::{Device, Tensor, TensorData};
+    use crate::nn::{NnError, Params, read, upload};
+    use burn::tensor::Device;
 
     const CONFIG: SetConfig = SetConfig { input: 3, width: 8, heads: 2, blocks: 2, hidden: 16 };
 
     fn encode(tokens: &[f32], sets: usize, lengths: Option<&[usize]>) -> Vec<f32> {
         let mut params = Params::new(&Device::flex(), 1);
         let net = SetTransformer::new(&mut params, "set", &CONFIG).unwrap();
-        let tokens =
-            Tensor::from_data(TensorData::new(tokens.to_vec(), [tokens.len() / 3, 3]), &Device::flex());
-        to_vec(net.forward(&params.weights(), tokens, sets, lengths))
+        let tokens = upload(tokens.to_vec(), [tokens.len() / 3, 3], &Device::flex());
+        read(net.forward(&params.weights(), tokens, sets, lengths))
     }
 
     fn close(a: &[f32], b: &[f32]) -> bool {

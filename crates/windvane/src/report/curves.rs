@@ -5,7 +5,7 @@ use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
 use crate::stats::{self, table};
 use crate::sweep::ablation::Ablation;
-use crate::sweep::place::CurvePoint;
+use crate::sweep::paths::CurvePoint;
 use windvane_world::Split;
 use windvane_world::picture::{Axes, Ink, Margins, Mark, Picture, Sheet, Style, Svg, legend};
 

@@ -9,8 +9,9 @@ use super::cones::arrow;
 use super::plane::Plane;
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore};
-use crate::finite::agent::FiniteAgent;
-use crate::finite::play::evidence_of;
+use crate::agent::Agent;
+use crate::planner::Planner;
+use crate::planner::graph::argmax;
 use crate::latent;
 use crate::run::Run;
 use windvane_world::grid::{
@@ -50,7 +51,7 @@ pub fn draw(
     world: &dyn Cmdp,
     grid: &GridWorld,
     run: &Run,
-    agents: &[(&'static str, &FiniteAgent)],
+    agents: &[(&'static str, &Agent)],
 ) -> Result<Picture, LearnError> {
     let conflict = conflict(world, grid)?;
     let mut rows = vec![exact(&conflict, run.seed)];
@@ -159,9 +160,9 @@ fn learned(
     conflict: &Conflict,
     run: &Run,
     title: &str,
-    agent: &FiniteAgent,
+    agent: &Agent,
 ) -> Result<RowOf, LearnError> {
-    let dim = agent.model().config().nets.dim;
+    let dim = agent.dim();
     let obs = |cell: usize| {
         let mut obs = vec![0.0; world.spec().obs_dim()];
         world.spec().write_state(cell, &mut obs);
@@ -175,15 +176,13 @@ fn learned(
         latent::uniform(&mut rng, &mut z);
         vectors.push(z);
     }
-    let state = agent.survey().nearest(&obs(conflict.cell));
+    let state = agent.table().map_or(0, |table| table.nearest(&obs(conflict.cell)));
     let panel = |title: String, context: ContextId, steps: usize| -> Result<Panel, LearnError> {
         let config = EvalConfig { context_steps: steps, ..run.plan.eval };
-        let evidence = evidence_of(agent, &explore(world, context, &config, run.seed, 0)?);
+        let walk = explore(world, context, &config, run.seed, 0)?;
         let moves = vectors.iter().map(|z| {
-            let q =
-                agent.action_values(&agent.situations_in(&[context], &evidence), z, run.plan.eval.outlook());
-            let q = &q[state * ACTIONS..][..ACTIONS];
-            (1..ACTIONS).fold(0, |best, a| if q[a] > q[best] { a } else { best })
+            let q = agent.q_table(context, &walk, z, Planner::None).unwrap_or_default();
+            q.get(state * ACTIONS..(state + 1) * ACTIONS).map_or(0, argmax)
         });
         Ok(Panel { title, moves: moves.collect() })
     };

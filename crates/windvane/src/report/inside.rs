@@ -1,23 +1,16 @@
 //! Figures that look into trained agents.
 
 use super::{cones, directions, plane, qmap, views};
-use crate::agent::Agent;
-use crate::config::Core;
+use crate::agent::{Agent, Belief};
+use crate::belief::{BeliefEncoder, StateEvidence, TransitionSet, evidence_of};
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore, optimal_steps};
-use crate::finite::agent::FiniteAgent;
-use crate::finite::belief::FiniteBelief;
-use crate::finite::play::evidence_of;
 use crate::latent::VonMisesFisher;
 use crate::methods::Draw;
-use crate::neural::belief_trainer::BeliefTrainer;
-use crate::neural::memory::Memory;
 use crate::run::Run;
 use burn::tensor::Device;
 use serde_json::json;
 use std::fmt;
-use std::sync::Arc;
-use windvane_world::episodes::Episodes;
 use windvane_world::picture::{Maze, Picture};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
@@ -37,7 +30,7 @@ pub struct Subject<'a> {
     /// Its world.
     pub world: &'a dyn Cmdp,
     /// The agent.
-    pub agent: &'a dyn Agent,
+    pub agent: &'a Agent,
 }
 
 impl fmt::Debug for Subject<'_> {
@@ -52,8 +45,9 @@ fn cannot(figure: &str, problem: &str) -> LearnError {
 }
 
 /// The agents on listed states among the subjects, with their names.
-fn listed<'a>(subjects: &[Subject<'a>]) -> Vec<(&'static str, &'a FiniteAgent)> {
-    subjects.iter().filter_map(|s| Some((s.run.method.title, s.agent.listed()?))).collect()
+fn listed<'a>(subjects: &[Subject<'a>]) -> Vec<(&'static str, &'a Agent)> {
+    let listed = subjects.iter().filter(|s| s.agent.listed().is_some());
+    listed.map(|s| (s.run.method.title, s.agent)).collect()
 }
 
 /// Q-maps of an unseen context for its farthest goal: the exact one beside each agent's.
@@ -72,7 +66,7 @@ pub fn q_map_of(
     context: ContextId,
     eval: &EvalConfig,
     seed: u64,
-    agents: &[(&'static str, &FiniteAgent)],
+    agents: &[(&'static str, &Agent)],
 ) -> Result<Picture, LearnError> {
     let mut tasks = Vec::new();
     for task in world.tasks(context)? {
@@ -137,11 +131,8 @@ pub fn around_beliefs(subjects: &[Subject<'_>], device: &Device) -> Result<Pictu
     };
     let walks = walks(*world, &run.plan.eval, run.seed, Split::Train)?;
     let walks: Vec<&Trajectory> = walks.iter().collect();
-    let (kappa, dim) = match run.plan.core {
-        Core::Listed => (run.plan.agent.kappa, run.plan.agent.fb.nets.dim),
-        Core::Neural => (run.plan.neural.kappa, run.plan.neural.fb.dim),
-    };
-    let before = untrained_beliefs(run, *agent, &walks, device)?;
+    let (kappa, dim) = (run.plan.fb.kappa, run.plan.fb.dim);
+    let before = untrained_beliefs(run, agent, &walks, device)?;
     let after = agent.beliefs(&walks);
     let cone = VonMisesFisher::new(dim, kappa).ok_or_else(|| cannot("cones", "kappa is no concentration"))?;
     let mut rng = stream(run.seed, "cones figure", &[]);
@@ -166,19 +157,23 @@ pub fn around_beliefs(subjects: &[Subject<'_>], device: &Device) -> Result<Pictu
 /// What the encoder says of walks before it is trained.
 fn untrained_beliefs(
     run: &Run,
-    agent: &dyn Agent,
+    agent: &Agent,
     walks: &[&Trajectory],
     device: &Device,
 ) -> Result<Vec<f32>, LearnError> {
-    if let Some(agent) = agent.listed() {
-        let belief = FiniteBelief::new(agent.survey(), run.plan.belief, run.seed, device)?;
-        let evidence: Vec<f32> = walks.iter().flat_map(|walk| evidence_of(agent, walk)).collect();
-        return Ok(belief.infer(&evidence).mean);
-    }
-    let memory = Arc::new(Memory::new(Episodes::open(&run.data)?, &run.plan.neural, run.seed)?);
-    let trainer = BeliefTrainer::new(memory.clone(), &run.plan.neural, run.seed, device)?;
-    let tokens: Vec<Vec<f32>> = walks.iter().map(|walk| memory.lens().tokens_of(walk)).collect();
-    Ok(trainer.belief().infer(&tokens))
+    let config = &run.plan.belief;
+    let untrained: Box<dyn BeliefEncoder> = match &agent.belief {
+        Some(Belief::Listed(belief)) => {
+            Box::new(StateEvidence::new(belief.table().clone(), config, run.seed, device)?)
+        }
+        Some(Belief::Observations(belief)) => {
+            let groups = belief.embeddings().len() / belief.dim();
+            Box::new(TransitionSet::new(belief.codec().clone(), groups, config, run.seed, device)?)
+        }
+        None => return Ok(Vec::new()),
+    };
+    let evidence: Vec<_> = walks.iter().map(|walk| evidence_of(&*untrained, [*walk])).collect();
+    Ok(untrained.infer(&evidence.iter().collect::<Vec<_>>()).mean)
 }
 
 /// The interference figure: exact, and of each agent on listed states.

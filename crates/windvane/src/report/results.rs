@@ -6,7 +6,7 @@ use crate::stats::table::{self, COLUMNS, Line};
 use crate::stats::{self, Estimate, bootstrap_pair, improvement};
 use crate::sweep::Found;
 use crate::sweep::ablation::{ABLATIONS, MAIN};
-use crate::sweep::place::CurvePoint;
+use crate::sweep::paths::CurvePoint;
 use crate::sweep::unit::CURVE;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,7 @@
 use super::qmap::{Cell, View};
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore};
-use crate::finite::agent::FiniteAgent;
-use crate::finite::play::evidence_of;
+use crate::agent::Agent;
 use windvane_world::grid::{ACTIONS, Dynamics, Objective, Plan, ahead};
 use windvane_world::{Cmdp, ContextId, Task};
 
@@ -15,7 +14,7 @@ pub fn of_context(
     task: &Task,
     config: &EvalConfig,
     seed: u64,
-    agents: &[(&'static str, &FiniteAgent)],
+    agents: &[(&'static str, &Agent)],
 ) -> Result<Vec<View>, LearnError> {
     let Some(grid) = world.grid() else { return Ok(Vec::new()) };
     let spec = world.spec();
@@ -34,12 +33,14 @@ pub fn of_context(
     };
     let mut views = vec![view("exact", &|cell| std::array::from_fn(|a| exact.moves()[cell * ACTIONS + a]))];
     for (title, agent) in agents {
-        let situations = agent.situations_in(&[context], &evidence_of(agent, &walk));
-        let values = agent.action_values(&situations, &agent.task(&task.reward), config.outlook());
+        let z = agent.task(&task.reward);
+        let (Some(table), Some(values)) = (agent.table(), agent.q_table(context, &walk, &z, config.planner)) else {
+            continue;
+        };
         views.push(view(title, &|cell| {
             let mut obs = [0.0; 2];
             spec.write_state(cell, &mut obs);
-            let pair = agent.survey().nearest(&obs) * ACTIONS;
+            let pair = table.nearest(&obs) * ACTIONS;
             std::array::from_fn(|a| f64::from(values[pair + a]))
         }));
     }

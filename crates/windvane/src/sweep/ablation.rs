@@ -2,7 +2,7 @@
 
 use super::manifest::Setting;
 use crate::config::layers::{Layers, closest};
-use crate::config::{Core, Plan};
+use crate::config::Plan;
 use crate::error::LearnError;
 use crate::methods::{Draw, METHODS, Method};
 
@@ -80,10 +80,6 @@ pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Se
         }
         Ok(Setting { name: name.to_owned(), ..plain(layers.value().check()?) })
     };
-    let part = |listed: &str, neural: &str| match plan.core {
-        Core::Listed => listed.to_owned(),
-        Core::Neural => neural.to_owned(),
-    };
     match sweep {
         MAIN => Ok(vec![plain(plan)]),
         "context" => {
@@ -94,40 +90,38 @@ pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Se
             Ok(vec![Setting { context_steps: lengths, ..plain(plan) }])
         }
         "layouts" => {
-            let total = plan.world.train * plan.data.episodes;
+            let total = plan.data.train_contexts * plan.data.episodes;
             let most = match plan.env.as_str() {
-                "doors" => 49 - plan.world.test.min(48), // no more exist
+                "doors" => 49 - plan.data.test_contexts.min(48), // no more exist
                 _ => usize::MAX,
             };
             let mut counts = LAYOUTS.to_vec();
-            counts.push(plan.world.train);
+            counts.push(plan.data.train_contexts);
             counts.retain(|count| *count <= most);
             counts.sort_unstable();
             counts.dedup();
             let setting = |count: usize| {
                 let mut set = vec![
-                    format!("world.train={count}"),
+                    format!("data.train_contexts={count}"),
                     format!("data.episodes={}", (total / count).max(FEWEST_EPISODES)),
                 ];
                 if count >= MANY {
                     set.push("eval.contexts=50".to_owned());
-                    set.push("belief.memory=false".to_owned());
+                    set.push("belief.known_contexts=false".to_owned());
                 }
                 varied(&format!("layouts={count}"), &set)
             };
             counts.into_iter().map(setting).collect()
         }
         "kappa" => {
-            let key = part("agent.kappa", "neural.kappa");
             KAPPAS
                 .iter()
-                .map(|kappa| varied(&format!("kappa={kappa}"), &[format!("{key}={kappa}")]))
+                .map(|kappa| varied(&format!("kappa={kappa}"), &[format!("fb.kappa={kappa}")]))
                 .collect()
         }
         "forward" => {
-            let key = part("agent.nets.forward", "neural.fb.forward");
             let forms = ["paper", "predictor"];
-            forms.iter().map(|form| varied(&format!("forward={form}"), &[format!("{key}={form}")])).collect()
+            forms.iter().map(|form| varied(&format!("forward={form}"), &[format!("fb.forward={form}")])).collect()
         }
         other => find(other).map(|_| Vec::new()),
     }

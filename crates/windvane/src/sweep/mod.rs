@@ -14,8 +14,8 @@
 
 pub mod ablation;
 pub mod manifest;
-pub mod parts;
-pub mod place;
+pub mod costs;
+pub mod paths;
 pub mod reference;
 pub mod row;
 pub mod unit;

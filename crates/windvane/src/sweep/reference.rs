@@ -3,6 +3,7 @@
 use super::row::Row;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreRow, explore, optimal_steps, row};
+use crate::planner::Planner;
 use crate::methods::{Condition, METHODS};
 use rayon::prelude::*;
 use windvane_world::ceilings::{Played, Referee};
@@ -60,7 +61,7 @@ fn in_context(
             let game = Game { context, task: task.clone(), rng };
             for Played { player, context_steps, outcome } in referee.play(&game, walk, lengths)? {
                 let belief = if player == ONLINE { BeliefMode::Online } else { BeliefMode::Frozen };
-                let config = EvalConfig { context_steps, lookahead: 0, ..*eval };
+                let config = EvalConfig { context_steps, planner: Planner::None, ..*eval };
                 let plain = row(context, &task, round as u64, optimal, split, belief, &config);
                 let game = ScoreRow {
                     success: outcome.success,

@@ -1,6 +1,8 @@
 //! Score rows: what every table and figure of results is made of.
 
 use crate::error::LearnError;
+use crate::planner::Planner;
+use crate::run::Run;
 use crate::eval::{BeliefMode, ScoreRow};
 use crate::train::checkpoint::write_atomically;
 use serde::{Deserialize, Serialize, Serializer};
@@ -31,9 +33,9 @@ pub struct Row {
     pub belief: BeliefMode,
     /// Length of the random trajectory seen before; 0 also for players who need none.
     pub context_steps: usize,
-    /// Sweeps of lookahead.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub lookahead: usize,
+    /// Who chose actions: F alone (`none`) or the planner (`sweeps`).
+    #[serde(default)]
+    pub planner: Planner,
     /// Games, each after another random trajectory.
     pub games: u64,
     /// The share that reached their goal within the horizon.
@@ -96,6 +98,34 @@ fn short_or_none<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
 }
 
 impl Row {
+    /// A row of a run with everything but its games.
+    pub fn blank(run: &Run, setting: &str, revision: &str) -> Result<Self, LearnError> {
+        let cost = run.cost()?;
+        Ok(Self {
+            env: run.plan.env.clone(),
+            setting: setting.to_owned(),
+            method: run.method.name.to_owned(),
+            seed: run.seed,
+            split: Split::Train,
+            context: 0,
+            task: String::new(),
+            belief: BeliefMode::Frozen,
+            context_steps: 0,
+            planner: Planner::None,
+            games: 0,
+            success: 0.0,
+            reward: None,
+            steps: 0.0,
+            optimal_steps: None,
+            ceiling: None,
+            config: format!("{:016x}", crate::stage::hash(&run.plan)?),
+            revision: revision.to_owned(),
+            gradient_steps: cost.gradient_steps,
+            cpu_seconds: cost.cpu_seconds,
+            wall_seconds: cost.wall_seconds,
+        })
+    }
+
     /// Games as one row each of a context and task, in their order; the rest is as `like` says.
     pub fn of_games(games: &[ScoreRow], like: &Self) -> Vec<Self> {
         let same = |a: &ScoreRow, b: &ScoreRow| (a.context, &a.task) == (b.context, &b.task);
@@ -109,7 +139,7 @@ impl Row {
                 task: games[0].task.clone(),
                 belief: games[0].belief,
                 context_steps: games[0].context_steps,
-                lookahead: games[0].lookahead,
+                planner: games[0].planner,
                 games: games.len() as u64,
                 success,
                 reward: Some(mean(&|game| f64::from(game.reward))).filter(|reward| *reward != success),

@@ -1,18 +1,21 @@
 //! One unit of a sweep: trained and scored once, by whoever comes first.
 
 use super::manifest::{Manifest, REFERENCE, Setting, Unit};
-use super::place::{curve, lock_of, logged, recorded, shared_names};
+use super::paths::{curve, lock_of, logged};
 use super::reference;
 use super::row::{self, Row, SCORES};
+use crate::agent::Agent;
 use crate::error::LearnError;
 use crate::eval::BeliefMode;
 use crate::methods;
-use crate::run::{Run, Site, Watch};
+use crate::planner::Planner;
+use crate::run::{Progress, Run, RunContext};
+use crate::stage::shared_names;
 use crate::train::folder::{Lock, RunFolder};
 use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use windvane_world::{Cmdp, Split};
+use windvane_world::Split;
 
 /// The file of a unit's learning curve.
 pub const CURVE: &str = "curve.jsonl";
@@ -55,7 +58,7 @@ pub struct Bench<'a> {
     /// Where tensors live.
     pub device: &'a Device,
     /// Someone to tell.
-    pub watch: &'a mut dyn Watch,
+    pub progress: &'a mut dyn Progress,
     /// Set to stop after the current step.
     pub interrupt: &'a AtomicBool,
     /// The program's revision, for the rows.
@@ -98,7 +101,7 @@ impl Sweep {
         }
         let setting = self.manifest.setting(unit)?;
         let method = *methods::find(&unit.method)?;
-        let [data, belief] = shared_names(setting, unit.seed);
+        let [data, belief] = shared_names(&setting.plan, unit.seed)?;
         let mut run = Run::in_folder(setting.plan.clone(), method, unit.seed, &self.run_folder(unit)?);
         run.data = self.folder.join("data").join(data);
         run.belief = self.folder.join("beliefs").join(belief).with_extension("safetensors");
@@ -155,7 +158,7 @@ impl Sweep {
         }
         let Some(run) = self.run_of(unit)? else { return Ok(0.0) };
         let belief = if run.needs_belief() { logged(&run.belief) } else { 1.0 };
-        Ok(PARTS[0] * belief + PARTS[1] * logged(&run.agent))
+        Ok(PARTS[0] * belief + PARTS[1] * logged(&run.checkpoint()))
     }
 
     /// Does a unit, from where it was left.
@@ -176,8 +179,9 @@ impl Sweep {
 
     fn reference(&self, unit: &Unit, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
         let setting = self.manifest.setting(unit)?;
-        let world = world_of(setting, unit.seed)?;
-        let like = self.blank(unit, setting, bench.revision);
+        let world = reference_run(setting, unit.seed).world()?;
+        let blank = reference_run(setting, unit.seed);
+        let like = Row { method: REFERENCE.to_owned(), config: setting.hash(), ..Row::blank(&blank, &unit.setting, bench.revision)? };
         let lengths = &setting.context_steps;
         let mut rows = reference::rows(&*world, &setting.plan.eval, lengths, unit.seed, &like)?;
         let exact = rows.clone();
@@ -188,40 +192,34 @@ impl Sweep {
 
     fn train_and_score(&self, unit: &Unit, run: &Run, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
         let world = run.world()?;
-        let mut site = Site {
+        let mut at = RunContext {
             world: &*world,
             device: bench.device,
-            watch: &mut *bench.watch,
+            progress: &mut *bench.progress,
             interrupt: bench.interrupt,
         };
         {
             let Some(_lock) = Lock::wait(&lock_of(&run.data), bench.interrupt)? else {
                 return Ok(Ended::Interrupted);
             };
-            run.data(&mut site)?;
+            run.data(&mut at)?;
         }
         if run.needs_belief() {
             let Some(_lock) = Lock::wait(&lock_of(&run.belief), bench.interrupt)? else {
                 return Ok(Ended::Interrupted);
             };
-            if !run.believe(&mut site)? {
+            if !run.believe(&mut at)? {
                 return Ok(Ended::Interrupted);
             }
         }
         let Some(folder) = RunFolder::wait(&self.run_folder(unit)?, bench.interrupt)? else {
             return Ok(Ended::Interrupted);
         };
-        recorded(run, &folder).record(&folder)?;
-        let Some(agent) = run.agent(&mut site)? else { return Ok(Ended::Interrupted) };
+        run.record(&folder)?;
+        let Some(agent) = run.agent(&mut at)? else { return Ok(Ended::Interrupted) };
         drop(folder);
         let setting = self.manifest.setting(unit)?;
-        let cost = run.cost()?;
-        let like = Row {
-            gradient_steps: cost.gradient_steps,
-            cpu_seconds: cost.cpu_seconds,
-            wall_seconds: cost.wall_seconds,
-            ..self.blank(unit, setting, bench.revision)
-        };
+        let like = Row { config: setting.hash(), ..Row::blank(run, &unit.setting, bench.revision)? };
         let modes = [BeliefMode::Frozen, BeliefMode::Online];
         let modes = if run.method.believes() { &modes[..] } else { &modes[..1] };
         let mut rows = Vec::new();
@@ -229,8 +227,11 @@ impl Sweep {
             let mut run = run.clone();
             run.plan.eval.context_steps = context_steps;
             for &mode in modes {
-                for split in [Split::Train, Split::Test] {
-                    rows.extend(Row::of_games(&run.scores(&*world, &*agent, split, mode)?, &like));
+                for planner in planners(&agent) {
+                    for split in [Split::Train, Split::Test] {
+                        let scores = run.scores(&*world, &agent, split, mode, *planner)?;
+                        rows.extend(Row::of_games(&scores, &like));
+                    }
                 }
             }
         }
@@ -241,40 +242,18 @@ impl Sweep {
             }
         }
         reference::with_ceilings(&mut rows, &row::read(&self.place(&exact).join(SCORES))?.0);
-        row::write(&self.place(unit).join(CURVE), &curve(unit, &run.agent))?;
+        row::write(&self.place(unit).join(CURVE), &curve(unit, &run.checkpoint()))?;
         row::write(&self.place(unit).join(SCORES), &rows)?;
         Ok(Ended::Done)
     }
-
-    /// A row with everything but a game.
-    fn blank(&self, unit: &Unit, setting: &Setting, revision: &str) -> Row {
-        Row {
-            env: self.manifest.env.clone(),
-            setting: unit.setting.clone(),
-            method: unit.method.clone(),
-            seed: unit.seed,
-            split: Split::Train,
-            context: 0,
-            task: String::new(),
-            belief: BeliefMode::Frozen,
-            context_steps: 0,
-            lookahead: 0,
-            games: 0,
-            success: 0.0,
-            reward: None,
-            steps: 0.0,
-            optimal_steps: None,
-            ceiling: None,
-            config: setting.hash(),
-            revision: revision.to_owned(),
-            gradient_steps: 0,
-            cpu_seconds: 0.0,
-            wall_seconds: 0.0,
-        }
-    }
 }
 
-fn world_of(setting: &Setting, seed: u64) -> Result<Box<dyn Cmdp>, LearnError> {
-    // A method decides nothing about its world.
-    Run::in_folder(setting.plan.clone(), methods::METHODS[0], seed, Path::new("")).world()
+/// Who acts in the rows of a unit: F alone, and the planner where there is a predictor to plan on.
+fn planners(agent: &Agent) -> &'static [Planner] {
+    if agent.can_plan() { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] }
+}
+
+/// The run of a setting by no method in particular: it decides nothing about its world.
+fn reference_run(setting: &Setting, seed: u64) -> Run {
+    Run::in_folder(setting.plan.clone(), methods::METHODS[0], seed, Path::new(""))
 }

@@ -1,12 +1,11 @@
 //! The true regret of a trained agent, and what the theorem allows.
 
-use crate::agent::Outlook;
+use crate::agent::{Agent, Known};
 use crate::error::LearnError;
 use crate::eval::explore;
-use crate::finite::agent::FiniteAgent;
-use crate::finite::nets::Forward;
-use crate::finite::play::evidence_of;
-use crate::finite::situations::Situations;
+use crate::fb::ListedModel;
+use crate::fb::config::ForwardForm;
+use crate::planner::graph::argmax;
 use crate::run::Run;
 use serde::Serialize;
 use windvane_world::grid::{ACTIONS, Dynamics, GridWorld, Objective, Plan, SuccessorMeasure, deterministic};
@@ -36,17 +35,17 @@ pub fn regrets(
     run: &Run,
     world: &dyn Cmdp,
     grid: &GridWorld,
-    agent: &FiniteAgent,
+    agent: &Agent,
     contexts: usize,
 ) -> Result<Vec<Regret>, LearnError> {
     let mut all = Vec::new();
+    let Some(model) = agent.listed() else { return Ok(all) };
     for split in [Split::Train, Split::Test] {
         for &context in world.contexts(split).iter().take(contexts) {
-            let walk = explore(world, context, &run.plan.eval, run.seed, 0)?;
-            let situation = agent.situations_in(&[context], &evidence_of(agent, &walk));
+            let known = agent.known_after(context, &explore(world, context, &run.plan.eval, run.seed, 0)?);
             for &goal in grid.goals(context)? {
-                let (regret, error) = regret_of(world, grid, agent, &situation, context, goal)?;
-                let gamma = f64::from(agent.model().config().gamma);
+                let (regret, error) = regret_of(world, grid, (agent, model), &known, context, goal)?;
+                let gamma = f64::from(model.config().gamma);
                 all.push(Regret {
                     method: run.method.name.to_owned(),
                     seed: run.seed,
@@ -65,42 +64,36 @@ pub fn regrets(
 fn regret_of(
     world: &dyn Cmdp,
     grid: &GridWorld,
-    agent: &FiniteAgent,
-    situation: &Situations,
+    (agent, model): (&Agent, &ListedModel),
+    known: &Known,
     context: ContextId,
     goal: usize,
 ) -> Result<(f64, f64), LearnError> {
-    let (layout, survey, config) = (grid.layout(context)?, agent.survey(), agent.model().config());
-    let (states, dim, gamma) = (survey.states(), config.nets.dim, f64::from(config.gamma));
+    let (layout, table, config) = (grid.layout(context)?, model.table(), model.config());
+    let (states, gamma) = (table.states(), f64::from(config.gamma));
     let obs = |cell: usize| {
         let mut obs = vec![0.0; world.spec().obs_dim()];
         world.spec().write_state(cell, &mut obs);
         obs
     };
+    let cells: Vec<Option<usize>> = (0..layout.cells()).map(|cell| table.state(&obs(cell))).collect();
     let z = agent.task(&Reward::Goal { goal: obs(goal), tolerance: 0.5 });
-    let q = agent.action_values(situation, &z, Outlook::NONE);
-    let cells: Vec<Option<usize>> = (0..layout.cells()).map(|cell| survey.state(&obs(cell))).collect();
-    let greedy = |cell: usize| {
-        let q = cells[cell].map_or(&[0.0; ACTIONS][..], |state| &q[state * ACTIONS..][..ACTIONS]);
-        (1..ACTIONS).fold(0, |best, a| if q[a] > q[best] { a } else { best })
-    };
+    let q = model.action_values(&known.dynamics, &z);
+    let greedy = |cell: usize| cells[cell].map_or(0, |state| argmax(&q[state * ACTIONS..][..ACTIONS]));
     let dynamics = Dynamics::of(layout);
     let measure = SuccessorMeasure::of(&dynamics, &deterministic(layout.cells(), greedy), gamma);
     let reward: Vec<f64> = (0..layout.cells()).map(|cell| f64::from(u8::from(cell == goal))).collect();
     let best = Plan::solve(&dynamics, &Objective::Collect(reward), gamma);
-    // F B in density, `[states * actions, states]`, or U B, `[states, states]`, to be led through the predictor.
-    let f = agent.model().forward(situation.conditions.clone(), z.clone());
-    let b = agent.model().backward();
-    let density = |row: usize, to: usize| -> f64 {
-        let (f, b) = (&f[row * dim..][..dim], &b[to * dim..][..dim]);
-        f.iter().zip(b).map(|(f, b)| f64::from(*f) * f64::from(*b)).sum()
-    };
-    let ours = |state: usize, action: usize, to: usize| match config.nets.forward {
-        Forward::Paper => density(state * ACTIONS + action, to),
-        Forward::Predictor => {
-            let tokens =
-                (state * ACTIONS + action) * survey.width()..(state * ACTIONS + action + 1) * survey.width();
-            let outcomes = situation.dynamics[tokens.clone()].iter().zip(&survey.successors()[tokens]);
+    // Shares of discounted time as densities of a successor measure over uniform states.
+    let rows = model.measure(&known.dynamics, &z);
+    let width = rows.len() / states / if config.forward == ForwardForm::Paper { ACTIONS } else { 1 };
+    let density = |row: usize, to: usize| f64::from(rows[row * width + to]) * states as f64 / (1.0 - gamma);
+    let ours = |state: usize, action: usize, to: usize| match config.forward {
+        ForwardForm::Paper => density(state * ACTIONS + action, to),
+        ForwardForm::Predictor => {
+            let pair = state * ACTIONS + action;
+            let tokens = pair * table.width()..(pair + 1) * table.width();
+            let outcomes = known.dynamics[tokens.clone()].iter().zip(&table.successors()[tokens]);
             outcomes.filter(|(p, _)| **p > 1e-6).map(|(p, &s)| f64::from(*p) * density(s as usize, to)).sum()
         }
     };
@@ -111,17 +104,19 @@ fn regret_of(
             let after = measure.after(cell, action);
             regret += best.moves()[cell * ACTIONS + action] - after[goal];
             count += 1.0;
-            let mut error = 0.0;
             let mut reached = vec![0.0; states];
-            cells.iter().zip(after).for_each(|(state, m)| {
+            for (state, m) in cells.iter().zip(after) {
                 if let Some(state) = state {
                     reached[*state] = *m;
                 }
-            });
-            for (to, m) in reached.iter().enumerate() {
-                let rho = f64::from(survey.rho()[to]);
-                error += rho * (ours(state, action, to) - m / rho).powi(2);
             }
+            let rho = 1.0 / states as f64;
+            let error: f64 = if model.has_given_features() {
+                0.0
+            } else {
+                let off = |(to, m): (usize, &f64)| rho * (ours(state, action, to) - m / rho).powi(2);
+                reached.iter().enumerate().map(off).sum()
+            };
             worst = worst.max(error.sqrt());
         }
     }

@@ -73,9 +73,21 @@ pub fn load(path: &Path, identity: &str) -> Result<Option<Saved>, LearnError> {
     Ok(Some(saved))
 }
 
-/// Whether there is a checkpoint at `path`, of anything, whose training is over.
-pub fn is_complete(path: &Path) -> Result<bool, LearnError> {
-    Ok(read(path)?.is_some_and(|saved| saved.complete))
+/// Whether the checkpoint at `path` is there, complete, and `identity`'s.
+pub fn is_complete_as(path: &Path, identity: &str) -> Result<bool, LearnError> {
+    let Some(saved) = read(path)? else { return Ok(false) };
+    Ok(saved.complete && saved.tensors.word("identity") == Some(identity))
+}
+
+/// A hash of the weights below `prefix` in the checkpoint at `path`; 0 if there is none.
+pub(crate) fn weights_hash(path: &Path, prefix: &str) -> Result<u64, LearnError> {
+    let Some(saved) = read(path)? else { return Ok(0) };
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    for name in saved.tensors.names().filter(|name| name.starts_with(prefix)) {
+        hash.update(name.as_bytes());
+        hash.update(bytemuck::cast_slice(saved.tensors.values(name).unwrap_or_default()));
+    }
+    Ok(hash.digest())
 }
 
 /// Reads the checkpoint at `path`, of anything; `None` if there is no such file.

@@ -9,7 +9,7 @@ pub mod observe;
 pub mod tensorboard;
 
 use crate::error::LearnError;
-use crate::nn::TensorFile;
+use crate::nn::{TensorFile, read};
 use burn::tensor::Tensor;
 use cpu_time::ProcessTime;
 use observe::{At, Observer};
@@ -17,12 +17,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What one step measured, in a fixed order; by convention the loss comes first.
-pub type Metrics = Vec<(&'static str, f64)>;
+/// What one step measured, in a fixed order; by convention the loss comes first. The numbers stay on the device until a row
+/// of the log is due: make them with [`measured`].
+pub type Metrics = Vec<(&'static str, Tensor<1>)>;
+
+/// Named numbers on the host, in a fixed order.
+pub type Scores = Vec<(&'static str, f64)>;
 
 /// Anything that learns by gradient steps: the belief encoder and every agent.
 pub trait Learner {
-    /// Takes gradient step number `step`, counted from 0. All randomness comes from streams named by `step`.
+    /// Takes gradient step number `step`, counted from 0. All randomness comes from streams named by `step`. It reads nothing
+    /// back from the device.
     fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError>;
     /// Puts everything the next step depends on into `file`: weights, targets, optimiser.
     fn save(&self, file: &mut TensorFile);
@@ -47,7 +52,7 @@ pub struct Schedule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluation {
     /// The scores, in a fixed order.
-    pub scores: Metrics,
+    pub scores: Scores,
     /// The target is reached: no need to train further.
     pub good_enough: bool,
 }
@@ -106,6 +111,7 @@ pub fn train<L: Learner>(
         }
         let complete = finished || good_enough;
         if complete || interrupted || (step > 0 && step % schedule.save_every == 0) {
+            since_log.check(step)?; // what is not finite is not saved
             let mut tensors = TensorFile::default();
             learner.save(&mut tensors);
             let at = clock.at(step, schedule.steps);
@@ -117,14 +123,11 @@ pub fn train<L: Learner>(
             (_, _, true) => return Ok(Ended::Interrupted(step)),
             _ => {}
         }
-        let metrics = learner.train_step(step)?;
-        if let Some((metric, value)) = metrics.iter().find(|(_, value)| !value.is_finite()) {
-            return Err(LearnError::NonFinite { metric: (*metric).to_owned(), value: *value, step });
-        }
-        since_log.add(&metrics);
+        since_log.add(learner.train_step(step)?);
         step += 1;
         if step % schedule.log_every == 0 || step == schedule.steps {
-            let means = since_log.take();
+            let means = since_log.check(step)?;
+            since_log = Means::default();
             for observer in observers.iter_mut() {
                 observer.logged(&clock.at(step, schedule.steps), &means)?;
             }
@@ -155,7 +158,7 @@ impl Clock {
     }
 }
 
-/// Running means of metrics between two rows of the log.
+/// Running means of metrics between two rows of the log, kept on the device.
 #[derive(Default)]
 struct Means {
     sums: Metrics,
@@ -163,27 +166,40 @@ struct Means {
 }
 
 impl Means {
-    fn add(&mut self, metrics: &Metrics) {
+    fn add(&mut self, metrics: Metrics) {
+        let metrics = metrics.into_iter().map(|(name, value)| (name, value.without_autodiff()));
         if self.count == 0 {
-            self.sums.clone_from(metrics);
+            self.sums = metrics.collect();
         } else {
-            for (sum, (_, value)) in self.sums.iter_mut().zip(metrics) {
-                sum.1 += value;
+            for ((_, sum), (_, value)) in self.sums.iter_mut().zip(metrics) {
+                sum.inplace(|sum| sum + value);
             }
         }
         self.count += 1;
     }
 
-    fn take(&mut self) -> Metrics {
-        let count = f64::from(self.count.max(1));
-        self.count = 0;
-        self.sums.drain(..).map(|(name, sum)| (name, sum / count)).collect()
+    /// The means of the last steps before `step`, in one read; refuses what is not finite.
+    fn check(&self, step: u64) -> Result<Scores, LearnError> {
+        if self.sums.is_empty() {
+            return Ok(Scores::new());
+        }
+        let sums = self.sums.iter().map(|(_, sum)| sum.clone()).collect();
+        let means = read(Tensor::cat(sums, 0)).into_iter().map(|sum| f64::from(sum) / f64::from(self.count));
+        let means: Scores = self.sums.iter().map(|(name, _)| *name).zip(means).collect();
+        match means.iter().find(|(_, mean)| !mean.is_finite()) {
+            None => Ok(means),
+            Some((metric, value)) => Err(LearnError::NonFinite {
+                metric: (*metric).to_owned(),
+                value: *value,
+                steps: step - u64::from(self.count)..=step - 1,
+            }),
+        }
     }
 }
 
-/// A one-element tensor's value on the host.
-pub(crate) fn scalar(tensor: &Tensor<1>) -> f64 {
-    f64::from(tensor.clone().into_scalar::<f32>())
+/// A number of one step as its metric: cut from the autodiff graph, so that it keeps nothing else alive.
+pub fn measured(number: &Tensor<1>) -> Tensor<1> {
+    number.clone().without_autodiff()
 }
 
 /// The usual schedule: up over the first 100 steps, then down half a cosine to a hundredth.

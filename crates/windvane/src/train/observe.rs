@@ -1,6 +1,6 @@
 //! Those who watch a training: a log of rows, TensorBoard, and whoever draws a progress bar.
 
-use super::Metrics;
+use super::Scores;
 use super::tensorboard::EventFile;
 use crate::error::LearnError;
 use serde_json::{Map, Value};
@@ -29,9 +29,9 @@ pub trait Observer {
         Ok(())
     }
     /// Means of the step metrics since the last row.
-    fn logged(&mut self, at: &At, metrics: &Metrics) -> Result<(), LearnError>;
+    fn logged(&mut self, at: &At, metrics: &Scores) -> Result<(), LearnError>;
     /// Scores of an evaluation.
-    fn evaluated(&mut self, at: &At, scores: &Metrics) -> Result<(), LearnError>;
+    fn evaluated(&mut self, at: &At, scores: &Scores) -> Result<(), LearnError>;
 }
 
 /// One JSON object a row.
@@ -47,7 +47,7 @@ impl JsonLines {
         Self { path: path.to_owned(), file: None }
     }
 
-    fn row(&mut self, kind: &str, at: &At, metrics: &Metrics) -> Result<(), LearnError> {
+    fn row(&mut self, kind: &str, at: &At, metrics: &Scores) -> Result<(), LearnError> {
         let mut row = Map::new();
         row.insert("kind".into(), kind.into());
         row.insert("step".into(), at.step.into());
@@ -76,11 +76,11 @@ impl Observer for JsonLines {
         Ok(())
     }
 
-    fn logged(&mut self, at: &At, metrics: &Metrics) -> Result<(), LearnError> {
+    fn logged(&mut self, at: &At, metrics: &Scores) -> Result<(), LearnError> {
         self.row("train", at, metrics)
     }
 
-    fn evaluated(&mut self, at: &At, scores: &Metrics) -> Result<(), LearnError> {
+    fn evaluated(&mut self, at: &At, scores: &Scores) -> Result<(), LearnError> {
         self.row("eval", at, scores)
     }
 }
@@ -120,7 +120,7 @@ impl TensorBoard {
         Self { folder: folder.to_owned(), file: None }
     }
 
-    fn scalars(&mut self, group: &str, at: &At, metrics: &Metrics) -> Result<(), LearnError> {
+    fn scalars(&mut self, group: &str, at: &At, metrics: &Scores) -> Result<(), LearnError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let tags: Vec<String> = metrics.iter().map(|(name, _)| format!("{group}/{name}")).collect();
         let values = tags.iter().map(String::as_str).zip(metrics.iter().map(|(_, value)| *value));
@@ -135,11 +135,11 @@ impl Observer for TensorBoard {
         Ok(())
     }
 
-    fn logged(&mut self, at: &At, metrics: &Metrics) -> Result<(), LearnError> {
+    fn logged(&mut self, at: &At, metrics: &Scores) -> Result<(), LearnError> {
         self.scalars("train", at, metrics)
     }
 
-    fn evaluated(&mut self, at: &At, scores: &Metrics) -> Result<(), LearnError> {
+    fn evaluated(&mut self, at: &At, scores: &Scores) -> Result<(), LearnError> {
         self.scalars("eval", at, scores)
     }
 }

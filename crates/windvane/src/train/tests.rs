@@ -63,12 +63,12 @@ struct Stopper<'a> {
 }
 
 impl Observer for Stopper<'_> {
-    fn logged(&mut self, at: &At, _: &Metrics) -> Result<(), LearnError> {
+    fn logged(&mut self, at: &At, _: &Scores) -> Result<(), LearnError> {
         self.interrupt.store(at.step >= self.until, Ordering::Relaxed);
         Ok(())
     }
 
-    fn evaluated(&mut self, _: &At, _: &Metrics) -> Result<(), LearnError> {
+    fn evaluated(&mut self, _: &At, _: &Scores) -> Result<(), LearnError> {
         Ok(())
     }
 }
@@ -158,7 +158,7 @@ fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() 
         fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
             let mut metrics = self.0.train_step(step)?;
             if step == 10 {
-                metrics[0].1 = f64::NAN;
+                metrics[0].1 = metrics[0].1.clone() * f32::NAN;
             }
             Ok(metrics)
         }
@@ -177,6 +177,52 @@ fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() 
         train(&mut Broken(bench.learner()), &SCHEDULE, &path, "x", nothing, &mut [], &never).unwrap_err();
     assert_eq!(error.to_string(), "loss became NaN at step 10; the last good checkpoint is kept");
     assert_eq!(checkpoint::load(&path, "x").unwrap().unwrap().step, 8);
+
+    // Rows are rare, and a checkpoint is due before the next: it is not written over the good one.
+    let path = bench.path("rare");
+    let schedule = Schedule { log_every: 7, ..SCHEDULE };
+    let error =
+        train(&mut Broken(bench.learner()), &schedule, &path, "x", nothing, &mut [], &never).unwrap_err();
+    let expected = "loss became NaN between steps 7 and 11; the last good checkpoint is kept";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(checkpoint::load(&path, "x").unwrap().unwrap().step, 8);
+}
+
+#[test]
+fn rows_hold_the_means_of_their_steps_and_cost_one_read_each() {
+    /// Measures the number of its step, and twice that.
+    struct Counter;
+    impl Learner for Counter {
+        fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+            let number = |x: u64| Tensor::full([1], x as f64, &burn::tensor::Device::flex());
+            Ok(vec![("loss", number(step)), ("twice", number(2 * step))])
+        }
+        fn save(&self, _: &mut TensorFile) {}
+        fn load(&mut self, _: &TensorFile) -> Result<(), LearnError> {
+            Ok(())
+        }
+    }
+    struct Rows(std::rc::Rc<std::cell::RefCell<Vec<Scores>>>);
+    impl Observer for Rows {
+        fn logged(&mut self, _: &At, means: &Scores) -> Result<(), LearnError> {
+            self.0.borrow_mut().push(means.clone());
+            Ok(())
+        }
+        fn evaluated(&mut self, _: &At, _: &Scores) -> Result<(), LearnError> {
+            Ok(())
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let rows = std::rc::Rc::default();
+    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(Rows(std::rc::Rc::clone(&rows)))];
+    let schedule = Schedule { steps: 10, log_every: 4, eval_every: 0, save_every: 100 };
+    let (never, path) = (AtomicBool::new(false), folder.path().join("rows"));
+    let nothing = |_: &Counter, _| Ok(Evaluation::default());
+    let before = crate::nn::transfers();
+    train(&mut Counter, &schedule, &path, "x", nothing, &mut observers, &never).unwrap();
+    let expected = [(1.5, 3.0), (5.5, 11.0), (8.5, 17.0)].map(|(a, b)| vec![("loss", a), ("twice", b)]);
+    assert_eq!(*rows.borrow(), expected);
+    assert_eq!(crate::nn::transfers().reads - before.reads, 3, "three rows");
 }
 
 #[test]

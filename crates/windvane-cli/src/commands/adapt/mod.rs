@@ -9,9 +9,9 @@ use prompt::PromptArgs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use windvane::Agent;
-use windvane::deploy::{Doubt, Pilot};
+use windvane::agent::task::Inference;
+use windvane::agent::{Confidence, Session};
 use windvane::device::Threads;
-use windvane::task::Inference;
 use windvane_world::ActionBuf;
 use windvane_world::episodes::{read_observations, read_walks};
 
@@ -20,7 +20,7 @@ use windvane_world::episodes::{read_observations, read_walks};
 /// The task is a goal, labelled states or a formula over the names of the observation, or several of them; "W @" before
 /// one gives it a weight. Without --observations and --serve it tells what the agent makes of context and task. With
 /// --serve it answers lines of JSON on stdin: {"obs": [..]} is answered by {"action": ..}; {"reset": true, "obs": [..]} begins an
-/// episode; "took" beside "obs" says what was done instead of the last answer, "values": true asks what each move is worth; {"task": {"parts": [..]}} changes the task.
+/// episode; "took" beside "obs" says what was done instead of the last answer, "values": true asks for Q of each action; {"task": {"parts": [..]}} changes the task.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane adapt models/cart --context monday.npz --reward \"(abs(angle) < 0.1) * (abs(x) < 1)\"
@@ -28,7 +28,7 @@ use windvane_world::episodes::{read_observations, read_walks};
   windvane adapt models/cart --context monday.npz --goal \"1 @ 0,0,0,0\" --labels \"-0.5 @ bad.csv\" --save-task careful
   windvane adapt models/cart --context monday.npz --task careful --belief online --serve")]
 pub(crate) struct Adapt {
-    /// The agent's folder (`windvane export` makes it)
+    /// The agent's folder (`windvane export` makes it), or a finished run's
     #[arg(value_name = "AGENT")]
     agent: PathBuf,
     /// What was seen of the dynamics: .npz files, Minari folders or data sets; none: the agent knows nothing of them
@@ -42,6 +42,9 @@ pub(crate) struct Adapt {
     /// Whether the belief goes on learning while it serves
     #[arg(long, value_enum, default_value_t = Mode::Frozen)]
     belief: Mode,
+    /// Who chooses actions: F alone, or value iteration on the predictor's dynamics
+    #[arg(long, value_enum, default_value_t = PlannerChoice::None)]
+    planner: PlannerChoice,
     /// An .npz file with `observations`: answers one action for each
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     observations: Option<PathBuf>,
@@ -70,12 +73,20 @@ enum Mode {
     Online,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlannerChoice {
+    /// F alone
+    None,
+    /// Value iteration on the predictor's dynamics
+    Sweeps,
+}
+
 /// What the agent makes of context and task.
 #[derive(Serialize)]
 struct Ready<'a> {
     env: &'a str,
     method: &'a str,
-    doubt: &'a Doubt,
+    confidence: &'a Confidence,
     warning: Option<String>,
     inference: Inference,
     /// How much of a formula's variation B can express.
@@ -95,8 +106,8 @@ impl Adapt {
             context.extend(read_walks(path, agent.spec())?);
         }
         let adapted = agent.adapt(&context)?;
-        let doubt = adapted.doubt();
-        if let Some(warning) = doubt.warning() {
+        let confidence = adapted.confidence();
+        if let Some(warning) = confidence.warning() {
             output::note(&format!("warning: {warning}"));
         }
         let prompt = self.prompt.read(&self.agent, agent.spec())?;
@@ -104,24 +115,27 @@ impl Adapt {
             By::Projection => Inference::Projection,
             By::LeastSquares => Inference::LeastSquares,
         };
-        let pilot = adapted.task_by(&prompt, inference)?;
-        let mut pilot = if self.belief == Mode::Online { pilot.online() } else { pilot };
+        let session = adapted.task_by(&prompt, inference)?;
+        let mut session = if self.belief == Mode::Online { session.online() } else { session };
+        if self.planner == PlannerChoice::Sweeps {
+            session = session.with_planner(windvane::Planner::Sweeps);
+        }
         self.prompt.save(&self.agent, &prompt)?;
-        let code = pilot.code().clone();
+        let code = session.code().clone();
         let ready = Ready {
             env: &agent.spec().name,
-            method: agent.method(),
-            warning: doubt.warning(),
-            doubt: &doubt,
+            method: agent.method().name,
+            warning: confidence.warning(),
+            confidence: &confidence,
             inference: code.inference,
             fit: code.fit,
             z: &code.z,
         };
         if self.serve {
-            return serve::serve(pilot, agent.spec(), &ready);
+            return serve::serve(session, agent.spec(), &ready);
         }
         if let Some(path) = &self.observations {
-            return answer(&mut pilot, path, &agent, self.out.as_deref());
+            return answer(&mut session, path, &agent, self.out.as_deref());
         }
         if self.json {
             return output::json(&ready);
@@ -132,12 +146,12 @@ impl Adapt {
 }
 
 /// The actions for a file of observations.
-fn answer(pilot: &mut Pilot, path: &Path, agent: &Agent, out: Option<&Path>) -> anyhow::Result<()> {
+fn answer(session: &mut Session, path: &Path, agent: &Agent, out: Option<&Path>) -> anyhow::Result<()> {
     let rows = read_observations(path, agent.spec())?;
     let mut actions = Vec::new();
     for obs in rows.chunks_exact(agent.spec().obs_dim()) {
-        pilot.restart();
-        actions.push(serve::action(&pilot.act(obs)?));
+        session.restart();
+        actions.push(serve::action(&session.act(obs)?));
     }
     let document = serde_json::json!({ "actions": actions });
     match out {
@@ -149,19 +163,19 @@ fn answer(pilot: &mut Pilot, path: &Path, agent: &Agent, out: Option<&Path>) -> 
 
 /// What is ready, for people.
 fn told(ready: &Ready<'_>) -> String {
-    let Ready { doubt, inference, fit, .. } = ready;
+    let Ready { confidence, inference, fit, .. } = ready;
     let mut lines = vec![format!("{} on {}", ready.method, ready.env)];
-    lines.push(match doubt.transitions {
+    lines.push(match confidence.transitions {
         0 => "context: none; the belief is the average of the training data".to_owned(),
         count => format!("context: {count} transitions"),
     });
-    if let Some(spread) = doubt.spread {
-        lines.push(format!("belief: spread {spread:.3} of the differences between contexts"));
+    if let Some(std) = confidence.relative_std {
+        lines.push(format!("belief: std {std:.3} of the differences between contexts"));
     }
-    if let (Some(surprise), Some(usual)) = (doubt.surprise, doubt.usual) {
+    if let (Some(score), Some(p_value)) = (confidence.ood_score, confidence.p_value) {
         lines.push(format!(
-            "surprise: {surprise:.4}; {:.0}% of known contexts surprise as much",
-            100.0 * usual
+            "ood score: {score:.4}; {:.0}% of known contexts score as high",
+            100.0 * p_value
         ));
     }
     let how = match inference {

@@ -3,14 +3,14 @@
 use super::{Ready, parse_action};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Read as _, Write as _};
-use windvane::deploy::Pilot;
+use windvane::Session;
 use windvane_world::{ActionBuf, EnvSpec};
 
 /// Longest line that is read.
 const LONGEST: u64 = 1 << 22;
 
 /// Answers lines on stdin until it ends, or nobody reads the answers any more.
-pub(super) fn serve(mut pilot: Pilot, spec: &EnvSpec, ready: &Ready<'_>) -> anyhow::Result<()> {
+pub(super) fn serve(mut session: Session, spec: &EnvSpec, ready: &Ready<'_>) -> anyhow::Result<()> {
     let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut say = |value: &Value| {
         // A closed pipe is the reader's way of saying that it has enough.
@@ -26,36 +26,62 @@ pub(super) fn serve(mut pilot: Pilot, spec: &EnvSpec, ready: &Ready<'_>) -> anyh
         if stdin.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        anyhow::ensure!(
-            line.ends_with(b"\n") || (line.len() as u64) < LONGEST,
-            "a line of more than {LONGEST} bytes"
-        );
+        if !line.ends_with(b"\n") && line.len() as u64 == LONGEST {
+            skip_line(&mut stdin)?;
+            if !say(&json!({ "error": format!("a line of more than {LONGEST} bytes; expected less") })) {
+                return Ok(());
+            }
+            continue;
+        }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = answer(&line, spec, &mut pilot, &mut last);
+        let answer = answer(&line, spec, &mut session, &mut last);
         if !say(&answer.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }))) {
             return Ok(());
         }
     }
 }
 
+/// Reads on to the end of a line.
+fn skip_line(stdin: &mut impl std::io::BufRead) -> std::io::Result<()> {
+    loop {
+        let part = stdin.fill_buf()?;
+        let end = part.iter().position(|byte| *byte == b'\n');
+        let read = end.map_or(part.len(), |end| end + 1);
+        stdin.consume(read);
+        if end.is_some() || read == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// What a line may ask for.
+const KEYS: [&str; 6] = ["obs", "reset", "took", "values", "task", "confidence"];
+
 fn answer(
     line: &[u8],
     spec: &EnvSpec,
-    pilot: &mut Pilot,
+    session: &mut Session,
     last: &mut Option<(Vec<f32>, ActionBuf)>,
 ) -> anyhow::Result<Value> {
     let asked: Value = serde_json::from_slice(line)?;
-    if let Some(task) = asked.get("task") {
-        pilot.retask(&serde_json::from_value(task.clone())?)?;
-        return Ok(json!({ "inference": pilot.code().inference, "fit": pilot.code().fit }));
+    let Some(fields) = asked.as_object() else { anyhow::bail!("expected an object such as {{\"obs\": [..]}}") };
+    for (key, value) in fields {
+        anyhow::ensure!(KEYS.contains(&key.as_str()), "unknown key \"{key}\"; known: {}", KEYS.join(", "));
+        let flag = ["reset", "values", "confidence"].contains(&key.as_str());
+        anyhow::ensure!(!flag || value.is_boolean(), "\"{key}\" is {value}; expected true or false");
+        anyhow::ensure!(key != "obs" || value.is_array(), "\"obs\" is {value}; expected numbers in brackets");
     }
-    if asked["doubt"] == true {
-        return Ok(json!({ "doubt": pilot.doubt(), "warning": pilot.doubt().warning() }));
+    if let Some(task) = asked.get("task") {
+        session.retask(&serde_json::from_value(task.clone())?)?;
+        return Ok(json!({ "inference": session.code().inference, "fit": session.code().fit }));
+    }
+    if asked["confidence"] == true {
+        return Ok(json!({ "confidence": session.confidence(), "warning": session.confidence().warning() }));
     }
     if asked["reset"] == true {
-        pilot.restart();
+        session.restart();
         *last = None;
     }
     let Some(numbers) = asked.get("obs").and_then(Value::as_array) else {
@@ -73,10 +99,10 @@ fn answer(
             })?,
             None => did,
         };
-        pilot.observe(&before, &did, &obs)?;
+        session.observe(&before, &did, &obs)?;
     }
-    let values = if asked["values"] == true { Some(pilot.values(&obs)?) } else { None };
-    let action = pilot.act(&obs)?;
+    let values = if asked["values"] == true { Some(session.values(&obs)?) } else { None };
+    let action = session.act(&obs)?;
     let mut said = json!({ "action": self::action(&action) });
     if let Some(values) = values {
         said["values"] = json!(values);

@@ -72,6 +72,18 @@ impl<'a> Mat<'a> {
         Self { data, rows, cols, row: stride, col: 1 }
     }
 
+    /// Some of its rows.
+    pub(super) fn rows_from(self, top: usize, count: usize) -> Self {
+        assert!(top + count <= self.rows, "{count} rows from {top} of {}", self.rows);
+        Self { data: &self.data[top * self.row..], rows: count, ..self }
+    }
+
+    /// Its columns from one on.
+    pub(super) fn cols_from(self, left: usize) -> Self {
+        assert!(left < self.cols, "columns from {left} of {}", self.cols);
+        Self { data: &self.data[left * self.col..], cols: self.cols - left, ..self }
+    }
+
     /// The transpose.
     pub(crate) fn t(self) -> Self {
         Self { data: self.data, rows: self.cols, cols: self.rows, row: self.col, col: self.row }

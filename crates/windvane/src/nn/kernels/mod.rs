@@ -5,6 +5,7 @@ pub(crate) mod gemm;
 mod lanes;
 pub(crate) mod loss;
 mod math;
+pub(crate) mod muon;
 pub(crate) mod par;
 pub(crate) mod pool;
 pub(crate) mod rows;

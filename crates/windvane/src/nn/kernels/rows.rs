@@ -183,12 +183,12 @@ per_level! {
     }
 
     /// Adam on one run of elements; returns the sum of squares of the gradient.
-    pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: AdamStep) -> f64 {
+    pub(crate) fn adam(value: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], shrink: f32, step: AdamStep) -> f64 {
         let (new1, new2) = (1.0 - step.beta1, 1.0 - step.beta2);
         let mut squares = [0.0; LANES];
         let mut element = |i: usize, [value, mean, square]: [&mut f32; 3], grad: f32| {
             squares[i] = grad.mul_add(grad, squares[i]);
-            let grad = grad * step.shrink;
+            let grad = grad * shrink;
             *mean = mean.mul_add(step.beta1, grad * new1);
             *square = square.mul_add(step.beta2, grad * grad * new2);
             let divisor = square.sqrt().mul_add(step.root, step.epsilon);

@@ -5,7 +5,7 @@ use crate::nn::kernels::par;
 use crate::nn::kernels::rows as kernel;
 use crate::nn::kernels::simd::Level;
 use burn::backend::Flex;
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
 /// Elements of a run: enough to be worth a task, few enough to stay in the cache from one pass to the next.
@@ -14,8 +14,6 @@ const RUN: usize = 1 << 14;
 /// The numbers of one update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamStep {
-    /// Factor on the gradient, below 1 where it is clipped.
-    pub(crate) shrink: f32,
     /// Memory of the mean.
     pub(crate) beta1: f32,
     /// Memory of the mean square.
@@ -32,18 +30,97 @@ pub(crate) struct AdamStep {
     pub(crate) tau: f32,
 }
 
+/// Sums of squares on their way to a norm: folded in double precision where the processor's kernels see the numbers, a
+/// tensor of one number elsewhere.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there are few, and not for long
+pub(crate) enum Squares {
+    /// On the processor.
+    Here(f64),
+    /// On any other device, `[1]`.
+    There(Tensor<1>),
+}
+
+/// The factor on gradients, below 1 where they are clipped.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there is one
+pub(crate) enum Shrink {
+    /// On the processor, or none at all.
+    Number(f32),
+    /// On any other device, `[1, 1]`.
+    Tensor(Tensor<2>),
+}
+
+impl Squares {
+    /// The squares of one gradient.
+    pub(crate) fn of(x: &Tensor<2>) -> Self {
+        if fused::applies(x) {
+            let x = fused::rows(fused::primitive(x.clone()));
+            return Self::Here(kernel::square_sum(Level::current(), fused::values(&x)));
+        }
+        Self::There(x.clone().powi_scalar(2).sum())
+    }
+}
+
+/// The norm of all squares together, folded in their order, `[1]`; `device` is where it goes if there are none.
+pub(crate) fn norm(squares: impl IntoIterator<Item = Squares>, device: &Device) -> Tensor<1> {
+    let sum = squares.into_iter().reduce(|a, b| match (a, b) {
+        (Squares::Here(a), Squares::Here(b)) => Squares::Here(a + b),
+        (Squares::There(a), Squares::There(b)) => Squares::There(a + b),
+        _ => unreachable!("parameters of one store are on one device"),
+    });
+    match sum {
+        Some(Squares::Here(sum)) => Tensor::from_primitive::<Flex>(fused::scalar(sum.sqrt() as f32)),
+        Some(Squares::There(sum)) => sum.sqrt(),
+        None => Tensor::zeros([1], device),
+    }
+}
+
+impl Shrink {
+    /// What keeps the norm of all gradients together within the limit, if there is one.
+    pub(crate) fn to<'a>(
+        limit: Option<f32>,
+        grads: impl Iterator<Item = &'a Tensor<2>>,
+        device: &Device,
+    ) -> Self {
+        let Some(limit) = limit else { return Self::Number(1.0) };
+        let norm = norm(grads.map(Squares::of), device);
+        if fused::applies(&norm) {
+            let norm = fused::number(&fused::primitive(norm));
+            return Self::Number((limit / norm).min(1.0));
+        }
+        Self::Tensor((norm.recip() * limit).clamp_max(1.0).reshape([1, 1]))
+    }
+
+    /// The factor, for the processor's kernels.
+    pub(crate) fn number(&self) -> f32 {
+        match self {
+            Self::Number(factor) => *factor,
+            Self::Tensor(_) => unreachable!("parameters of one store are on one device"),
+        }
+    }
+
+    /// The gradient times the factor.
+    pub(crate) fn apply(&self, grad: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Number(factor) => grad * *factor,
+            Self::Tensor(factor) => grad * factor.clone(),
+        }
+    }
+}
+
 /// Updates value, moments and target, in place where nobody else holds them. Returns the sum of squares of the gradient.
 pub(crate) fn adam_update(
     value: &mut Tensor<2>,
-    mean: &mut Tensor<2>,
-    square: &mut Tensor<2>,
+    [mean, square]: [&mut Tensor<2>; 2],
     target: Option<&mut Tensor<2>>,
     grad: Tensor<2>,
+    shrink: &Shrink,
     step: AdamStep,
-) -> f64 {
+) -> Squares {
     if !fused::applies(value) {
-        let squares = sum_of_squares(&grad);
-        composed(value, mean, square, target, grad, step);
+        let squares = Squares::of(&grad);
+        composed(value, [mean, square], target, shrink.apply(grad), step);
         return squares;
     }
     let grad = fused::rows(fused::primitive(grad));
@@ -52,11 +129,11 @@ pub(crate) fn adam_update(
     let [value, mean, square] = tensors.each_mut().map(|(x, _)| x.storage_mut::<f32>());
     let mut target = target.map(|x| (fused::own(fused::primitive(x.extract())), x));
     let follower = target.as_mut().map(|(x, _)| x.storage_mut::<f32>());
-    let squares = update(value, mean, square, grad, follower, step);
+    let squares = update(value, mean, square, grad, follower, (shrink.number(), step));
     for (x, place) in tensors.into_iter().chain(target) {
         *place = Tensor::from_primitive::<Flex>(x);
     }
-    squares
+    Squares::Here(squares)
 }
 
 /// Elements that are updated together.
@@ -70,8 +147,8 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Returns the sum of squares of the gradient.
-    fn update(self, level: Level, step: AdamStep) -> f64 {
-        let squares = kernel::adam(level, self.value, self.mean, self.square, self.grad, step);
+    fn update(self, level: Level, (shrink, step): (f32, AdamStep)) -> f64 {
+        let squares = kernel::adam(level, self.value, self.mean, self.square, self.grad, shrink, step);
         if let Some(target) = self.target {
             kernel::follow(level, target, self.value, step.tau);
         }
@@ -86,7 +163,7 @@ fn update(
     square: &mut [f32],
     grad: &[f32],
     target: Option<&mut [f32]>,
-    step: AdamStep,
+    step: (f32, AdamStep),
 ) -> f64 {
     let (level, many) = (Level::current(), par::worth_it(value.len()));
     let mut targets = target.map(|target| target.chunks_mut(RUN));
@@ -108,13 +185,11 @@ fn update(
 /// The same in plain tensor calls, for other devices.
 fn composed(
     value: &mut Tensor<2>,
-    mean: &mut Tensor<2>,
-    square: &mut Tensor<2>,
+    [mean, square]: [&mut Tensor<2>; 2],
     target: Option<&mut Tensor<2>>,
     grad: Tensor<2>,
     step: AdamStep,
 ) {
-    let grad = grad * step.shrink;
     mean.inplace(|mean| mean * step.beta1 + grad.clone() * (1.0 - step.beta1));
     square.inplace(|square| square * step.beta2 + grad.powi_scalar(2) * (1.0 - step.beta2));
     let divisor = square.clone().sqrt() * step.root + step.epsilon;
@@ -122,15 +197,6 @@ fn composed(
     if let Some(target) = target {
         target.inplace(|target| target.clone() + (value.clone() - target) * step.tau);
     }
-}
-
-/// The sum of squares of all elements.
-pub(crate) fn sum_of_squares(x: &Tensor<2>) -> f64 {
-    if fused::applies(x) {
-        let x = fused::rows(fused::primitive(x.clone()));
-        return kernel::square_sum(Level::current(), fused::values(&x));
-    }
-    f64::from(x.clone().powi_scalar(2).sum().into_scalar::<f32>())
 }
 
 /// The tensor in memory of our own where that matters: on the processor, aligned and used again.

@@ -4,7 +4,8 @@
 //! Burn's `reshape` reads a size of 0 as "as before", so a batch without rows takes a way of its own where there is one.
 
 use super::{Act, Items};
-use burn::tensor::{Int, Tensor, TensorData, activation};
+use crate::nn::transfer::upload_indices;
+use burn::tensor::{Int, Tensor, activation};
 
 /// Variance floor of layer normalisation, as in PyTorch.
 pub(super) const LAYER_NORM_EPSILON: f64 = 1e-5;
@@ -113,19 +114,20 @@ pub(super) fn set_mean(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
         return if sets == 0 { x } else { x.sum_dim(0).repeat_dim(0, sets) };
     }
     let tokens = rows / sets;
-    let share: Vec<f32> = lengths.iter().map(|&n| 1.0 / n.max(1) as f32).collect();
-    let share = Tensor::<3>::from_data(TensorData::new(share, [sets, 1, 1]), (&x.device(), x.dtype()));
     let seen = padding(lengths, tokens, &x).reshape([sets, tokens, 1]).neg() + 1.0;
-    (x.reshape([sets, tokens, width]) * seen * share).sum_dim(1).reshape([sets, width])
+    let counts = seen.clone().sum_dim(1).clamp_min(1.0); // [sets, 1, 1]
+    ((x.reshape([sets, tokens, width]) * seen).sum_dim(1) / counts).reshape([sets, width])
 }
 
 /// 1 where a token is padding and 0 where it is not, as [sets, tokens].
 fn padding(lengths: &[usize], tokens: usize, like: &Tensor<2>) -> Tensor<2> {
-    let flags = lengths
-        .iter()
-        .flat_map(|&n| (0..tokens).map(move |t| f32::from(u8::from(t >= n))))
-        .collect::<Vec<_>>();
-    Tensor::from_data(TensorData::new(flags, [lengths.len(), tokens]), (&like.device(), like.dtype()))
+    let (device, sets) = (like.device().without_autodiff(), lengths.len());
+    if lengths.iter().all(|&n| n == tokens) {
+        return Tensor::zeros([sets, tokens], (&device, like.dtype()));
+    }
+    let lengths = upload_indices(lengths.iter().map(|&n| n as i64).collect(), &device).reshape([sets, 1]);
+    let tokens = Tensor::<1, Int>::arange(0..tokens as i64, &device).reshape([1, tokens]);
+    tokens.greater_equal(lengths).float().cast(like.dtype()) // [sets, tokens]
 }
 
 pub(super) fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f64) -> Tensor<1> {

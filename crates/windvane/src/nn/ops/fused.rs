@@ -6,7 +6,7 @@ use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::{Autodiff, Flex, TensorMetadata as _};
-use burn::tensor::{DType, Device, Shape, Tensor};
+use burn::tensor::{DType, Device, Int, Shape, Tensor};
 use burn_flex::{FlexTensor, Layout};
 use std::fmt::Debug;
 
@@ -34,7 +34,7 @@ pub(super) fn applies<const D: usize>(x: &Tensor<D>) -> bool {
 #[cfg(test)]
 thread_local! {
     /// Whether tests on this thread want everything composed.
-    pub(super) static COMPOSED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    pub(in crate::nn) static COMPOSED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Runs an operation, recording it where an input is tracked.
@@ -65,8 +65,21 @@ pub(super) fn run<F: Fused<N>, const N: usize, const D: usize>(op: F, inputs: [T
 }
 
 /// The processor's tensor.
-pub(super) fn primitive(x: Tensor<2>) -> FlexTensor {
+pub(super) fn primitive<const D: usize>(x: Tensor<D>) -> FlexTensor {
     x.try_into_primitive::<Flex>().unwrap_or_else(|e| panic!("an input is on another device: {e:?}"))
+}
+
+/// The whole numbers of a tensor, looked up where the processor keeps them.
+pub(super) fn indices(x: Tensor<1, Int>) -> Vec<usize> {
+    let x = x.without_autodiff().try_into_primitive::<Flex>();
+    let x = x.unwrap_or_else(|e| panic!("indices are on another device: {e:?}")).to_contiguous();
+    if let Some(x) = x.as_slice::<i64>() {
+        return x.iter().map(|&i| i as usize).collect();
+    }
+    match x.as_slice::<i32>() {
+        Some(x) => x.iter().map(|&i| i as usize).collect(),
+        None => panic!("indices are {:?}, expected I64 or I32", x.dtype()),
+    }
 }
 
 /// An operation in the autodiff graph.

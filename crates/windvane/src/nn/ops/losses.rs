@@ -24,13 +24,13 @@ pub(super) enum Pairs {
     /// A batch against itself: column `i` belongs to row `i` and is left out of the squared gaps; the others weigh the same.
     Batch,
     /// All states: the column each row led to, and the weight of each state.
-    States(Arc<Vec<usize>>, Arc<Vec<f32>>),
+    States(Arc<Vec<usize>>, FlexTensor),
 }
 
 /// How far features are from orthonormal, input `[b]`; with a weight per row, or all the same and pairs of a row with
 /// itself left out.
 #[derive(Debug)]
-pub(super) struct OrthoLoss(pub(super) Option<Arc<Vec<f32>>>);
+pub(super) struct OrthoLoss(pub(super) Option<FlexTensor>);
 
 impl Fused<3> for PairLoss {
     /// `f`, `b` and the gradient of `M = f b^T`.
@@ -50,7 +50,7 @@ impl Fused<3> for PairLoss {
         let Weights { pair, one } = Weights::of_batch(n);
         let weights: Vec<f32> = match &self.pairs {
             Pairs::Batch => vec![pair; columns],
-            Pairs::States(_, rho) => rho.iter().map(|rho| rho * one).collect(),
+            Pairs::States(_, rho) => values(rho).iter().map(|rho| rho * one).collect(),
         };
         // Each row's loss, summed in double precision and in order below.
         let mut losses = vec![0.0_f64; n];
@@ -107,7 +107,7 @@ impl Fused<1> for OrthoLoss {
         let mut weighted = Buffer::new(n * d); // rows of b times their weight
         weighted.copy_from_slice(values(&b));
         if let Some(rho) = &self.0 {
-            for (row, rho) in weighted.chunks_exact_mut(d).zip(rho.iter()) {
+            for (row, rho) in weighted.chunks_exact_mut(d).zip(values(rho)) {
                 row.iter_mut().for_each(|x| *x *= rho);
             }
         }

@@ -4,9 +4,10 @@ pub(crate) mod adam;
 mod affine;
 mod composed;
 mod fb_loss;
-mod fused;
+pub(super) mod fused;
 mod heads;
 mod losses;
+pub(crate) mod muon;
 mod norm;
 mod sets;
 
@@ -119,7 +120,7 @@ pub fn select_heads(
     choice: Tensor<1, Int>,
 ) -> Tensor<2> {
     if fused::applies(&x) {
-        let op = heads::SelectHeads::new(heads, indices(choice));
+        let op = heads::SelectHeads::new(heads, fused::indices(choice).into_iter());
         fused::run(op, [x, w.clone(), b.clone()])
     } else {
         composed::select_heads(x, w.clone(), b.clone(), heads, choice)
@@ -221,9 +222,10 @@ pub fn finite_pair_loss(
 ) -> Tensor<1> {
     if fused::applies(&f) {
         let states = b.dims()[0];
-        let next: Vec<usize> =
-            indices(next).inspect(|&s| assert!(s < states, "state {s} of {states}")).collect();
-        let pairs = losses::Pairs::States(Arc::new(next), Arc::new(super::to_vec(rho)));
+        let next = fused::indices(next);
+        next.iter().for_each(|&s| assert!(s < states, "state {s} of {states}"));
+        let rho = fused::rows(fused::primitive(rho.without_autodiff()));
+        let pairs = losses::Pairs::States(Arc::new(next), rho);
         fused::run(losses::PairLoss { discount, pairs }, [f, b, target])
     } else {
         composed::finite_pair_loss(f, b, target, next, rho, f64::from(discount))
@@ -239,15 +241,11 @@ pub fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
 /// `b [states, d]`, `rho [1, states]` (a constant) -> `[1]`.
 pub fn finite_ortho_loss(b: Tensor<2>, rho: Tensor<2>) -> Tensor<1> {
     if fused::applies(&b) {
-        fused::run(losses::OrthoLoss(Some(Arc::new(super::to_vec(rho)))), [b])
+        let rho = fused::rows(fused::primitive(rho.without_autodiff()));
+        fused::run(losses::OrthoLoss(Some(rho)), [b])
     } else {
         composed::finite_ortho_loss(b, rho)
     }
-}
-
-/// The whole numbers of a tensor, on the host.
-fn indices(x: Tensor<1, Int>) -> impl Iterator<Item = usize> {
-    x.into_data().iter::<i64>().map(|i| i as usize).collect::<Vec<_>>().into_iter()
 }
 
 /// The number of real tokens of each set, where `None` means all.

@@ -1,7 +1,8 @@
 //! Every fused operation against the composed one in double precision: values, gradients, and central differences.
+#![allow(clippy::disallowed_methods)] // double precision is for tests alone
 
 use super::{Act, Items};
-use crate::nn::{ops, to_vec};
+use crate::nn::{ops, read, upload_indices};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use proptest::prelude::*;
 use windvane_world::rng;
@@ -157,7 +158,7 @@ proptest! {
         let choice: Vec<i64> = (0..n).map(|row| ((row * 5 + seed as usize % 7) % heads) as i64).collect();
         let shapes = [var(n, i), var(i, heads * width), var(1, heads * width)];
         check(seed, &shapes, |x| {
-            let choice = Tensor::<1, Int>::from_data(TensorData::new(choice.clone(), [n]), &Device::flex());
+            let choice = upload_indices(choice.clone(), &Device::flex());
             ops::select_heads(x[0].clone(), &x[1], &x[2], heads, choice)
         })?;
     }
@@ -226,7 +227,7 @@ proptest! {
         let next: Vec<i64> = (0..n).map(|i| ((i * 13 + 1) % states) as i64).collect();
         let shapes = [var(n, d), var(states, d), In([n, states], true), In([1, states], true)];
         check(seed, &shapes, |x| {
-            let next = Tensor::<1, Int>::from_data(TensorData::new(next.clone(), [n]), &Device::flex());
+            let next = upload_indices(next.clone(), &Device::flex());
             let rho = x[3].clone().abs();
             ops::finite_pair_loss(x[0].clone(), x[1].clone(), x[2].clone(), next, rho, discount).reshape([1, 1])
         })?;
@@ -285,6 +286,6 @@ fn no_rows_give_no_rows_and_no_gradient() {
     let choice = Tensor::<1, Int>::empty([0], &device);
     let y = ops::select_heads(y, &w, &b, 5, choice);
     let mut grads = y.sum().backward();
-    assert_eq!(to_vec(w.grad_remove(&mut grads).unwrap()), [0.0; 15]);
+    assert_eq!(read(w.grad_remove(&mut grads).unwrap()), [0.0; 15]);
     assert_eq!(x.grad_remove(&mut grads).unwrap().dims(), [0, 3]);
 }

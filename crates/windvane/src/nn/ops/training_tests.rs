@@ -5,9 +5,9 @@ use crate::device::{DeviceName, Threads};
 use crate::nn::kernels::simd::{Level, VARIABLE};
 use crate::nn::{
     Adam, AdamConfig, Follow, Input, Items, Mlp, MlpConfig, Params, SetConfig, SetTransformer, Weights, ops,
-    to_vec,
+    read, transfers, upload, upload_indices,
 };
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand::RngExt as _;
 use std::process::Command;
 use windvane_world::rng;
@@ -55,7 +55,7 @@ impl Model {
         let [f0, f1] = self.forward.each_ref().map(|f| f.forward(target, input.clone()));
         let (target_f, target_b) = (ops::greedy_heads((f0 + f1) * 0.5, b.clone()), b);
         let choice: Vec<i64> = (0..rows).map(|row| (row / 3 % HEADS) as i64).collect();
-        let choice = Tensor::<1, Int>::from_data(TensorData::new(choice, [rows]), &x.device());
+        let choice = upload_indices(choice, &x.device());
         let (input, b) = (self.input(weights, x), self.embed(weights, x));
         let [f0, f1] =
             self.forward.each_ref().map(|f| f.select(weights, input.clone(), HEADS, choice.clone()));
@@ -78,15 +78,15 @@ fn train(device: &Device, steps: usize, copies: usize) -> (Vec<f32>, Vec<f32>) {
     for _ in 0..steps {
         let shape = [70 * copies, OBS];
         let data: Vec<f32> = (0..shape[0] * OBS).map(|_| rng.random_range(-1.0..1.0)).collect();
-        let x = Tensor::<2>::from_data(TensorData::new(data, shape), device);
+        let x = upload(data, shape, device);
         let weights = params.track();
         let loss = model.loss(&weights, &target.weights(), &x);
-        losses.push(loss.clone().into_scalar::<f32>());
+        losses.extend(read(loss.clone()));
         let gradients = loss.backward();
         drop(loss);
         adam.step(&mut params, weights, gradients, 1.0, Some(Follow { target: &mut target, tau: 0.05 }));
     }
-    (losses, params.iter().flat_map(|(_, id)| to_vec(params.get(id).clone())).collect())
+    (losses, params.iter().flat_map(|(_, id)| read(params.get(id).clone())).collect())
 }
 
 /// The distance of two vectors, relative to the length of the second.
@@ -112,6 +112,43 @@ fn sixty_steps_equal_the_composed_model() {
     COMPOSED.set(false);
     assert!(fused.0[59] < fused.0[0] - 1.0, "it learns: {} -> {}", fused.0[0], fused.0[59]);
     assert_alike(&fused, &composed, 1e-5);
+}
+
+#[test]
+fn a_step_reads_nothing_and_uploads_indices_only_with_kernels_and_composed() {
+    for composed in [false, true] {
+        COMPOSED.set(composed);
+        let device = Device::flex();
+        let mut params = Params::new(&device, 11);
+        let model = Model::new(&mut params, 1);
+        let config = AdamConfig { clip: Some(5.0), ..AdamConfig::default() };
+        let mut adam = Adam::new(config, &params);
+        let mut target = params.clone();
+        let x = upload((0..70 * OBS).map(|i| (i % 13) as f32 / 13.0).collect(), [70, OBS], &device);
+        let rho = Tensor::<2>::full([1, 70], 1.0 / 70.0, &device);
+        let before = transfers();
+
+        let weights = params.track();
+        let b = model.embed(&weights, &x);
+        let next = upload_indices((0..70).rev().collect(), &device);
+        let products = ops::products(b.clone(), b.clone()).detach();
+        let loss = model.loss(&weights, &target.weights(), &x)
+            + ops::finite_pair_loss(b.clone(), b.clone(), products, next, rho.clone(), 0.9)
+            + ops::finite_ortho_loss(b, rho);
+        let measured = crate::train::measured(&loss);
+        let gradients = loss.backward();
+        drop(loss);
+        let follow = Follow { target: &mut target, tau: 0.05 };
+        let norm = adam.step(&mut params, weights, gradients, 1.0, Some(follow));
+
+        let after = transfers();
+        assert_eq!(after.reads, before.reads, "composed: {composed}");
+        // Choices and next states, and composed the lengths of seven sets wherever attention and means ask for them.
+        let lengths = if composed { 4 * 7 } else { 0 };
+        assert_eq!(after.uploaded - before.uploaded, 70 + 70 + lengths, "composed: {composed}");
+        assert!(read(measured + norm)[0].is_finite());
+    }
+    COMPOSED.set(false);
 }
 
 /// All bits of a short training that is large enough for a second thread.

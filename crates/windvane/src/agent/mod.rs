@@ -1,0 +1,438 @@
+//! A trained agent: from a context to a belief, from a reward to a task vector, from both to actions.
+
+mod card;
+pub mod confidence;
+mod explore;
+pub mod export;
+mod rollout;
+pub(crate) use rollout::Rollout;
+pub mod session;
+pub mod task;
+
+pub use confidence::Confidence;
+pub use session::{Adapted, Session};
+
+use crate::belief::{BeliefConfig, BeliefEncoder, Evidence, StateEvidence, TransitionSet, evidence_of};
+use crate::data::{Codec, EncoderConfig, StateTable};
+use crate::error::LearnError;
+use crate::eval::BeliefMode;
+use crate::fb::actor::ActorConfig;
+use crate::fb::conditioning::Conditioner;
+use crate::fb::observations::States;
+use crate::fb::tasks::cone_means;
+use crate::fb::{FbConfig, ListedModel, ObservationModel};
+use crate::features::correction::{Corrector, Transitions};
+use crate::latent;
+use crate::methods::{Draw, Method};
+use crate::planner::landmarks::Landmarks;
+use crate::planner::{Graph, Planner, PlannerConfig};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
+use task::Visited;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{ContextId, EnvSpec, Reward};
+
+/// The settings that an agent keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentSettings {
+    /// How observations and actions are encoded.
+    pub encoder: EncoderConfig,
+    /// The belief.
+    pub belief: BeliefConfig,
+    /// F and B.
+    pub fb: FbConfig,
+    /// The actor.
+    pub actor: ActorConfig,
+    /// The planner.
+    pub planner: PlannerConfig,
+}
+
+/// How an agent is to act.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Acting {
+    /// Whether its belief goes on learning.
+    pub belief: BeliefMode,
+    /// Who chooses actions.
+    pub planner: Planner,
+    /// How far task vectors go toward the belief, where they were drawn around it in training; 0: not at all.
+    pub blend: f32,
+}
+
+impl Acting {
+    /// F alone, the belief frozen.
+    pub const F_ALONE: Self = Self { belief: BeliefMode::Frozen, planner: Planner::None, blend: 0.0 };
+}
+
+/// F and B, on listed states or on observations.
+#[derive(Clone, Debug)]
+pub(crate) enum Model {
+    Listed(ListedModel),
+    Observations(ObservationModel),
+}
+
+/// The belief encoder.
+#[derive(Clone, Debug)]
+pub(crate) enum Belief {
+    Listed(Arc<StateEvidence>),
+    Observations(Arc<TransitionSet>),
+}
+
+impl Belief {
+    pub(crate) fn encoder(&self) -> &dyn BeliefEncoder {
+        match self {
+            Self::Listed(belief) => &**belief,
+            Self::Observations(belief) => &**belief,
+        }
+    }
+}
+
+/// A trained agent.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    pub(crate) method: Method,
+    pub(crate) seed: u64,
+    pub(crate) settings: AgentSettings,
+    pub(crate) model: Model,
+    /// The encoder that gave h or, for methods without, the predictor that F goes through.
+    pub(crate) belief: Option<Belief>,
+    pub(crate) conditioner: Conditioner,
+    pub(crate) visited: Arc<Visited>,
+    pub(crate) corrector: Option<Arc<Corrector>>,
+    /// Ood scores of contexts that were not learned from, smallest first; empty if they were not measured.
+    pub(crate) calibration: Vec<f32>,
+    /// Listed states: the average dynamics of the data.
+    average: Arc<Vec<f32>>,
+    landmarks: Arc<OnceLock<Landmarks>>,
+}
+
+/// What is known of contexts, in the form that the model takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Means of h, `[count * dim]`; for Oracle-ID the embeddings of its groups; empty without.
+    pub(crate) beliefs: Vec<f32>,
+    /// Conditioning inputs of observations, `[count * width]`.
+    pub(crate) inputs: Vec<f32>,
+    /// Dynamics of listed states, `[count * vocabulary]`.
+    pub(crate) dynamics: Vec<f32>,
+}
+
+impl Agent {
+    /// Joins trained parts.
+    pub(crate) fn new(
+        method: Method,
+        seed: u64,
+        settings: AgentSettings,
+        model: Model,
+        belief: Option<Belief>,
+        conditioner: Conditioner,
+        visited: Visited,
+    ) -> Self {
+        let average = match &model {
+            Model::Listed(model) => model.table().average(),
+            Model::Observations(_) => Vec::new(),
+        };
+        Self {
+            method,
+            seed,
+            settings,
+            model,
+            belief,
+            conditioner,
+            visited: Arc::new(visited),
+            corrector: None,
+            calibration: Vec::new(),
+            average: Arc::new(average),
+            landmarks: Arc::default(),
+        }
+    }
+
+    /// The same with another number of planner sweeps.
+    #[must_use]
+    pub fn with_sweeps(mut self, sweeps: usize) -> Self {
+        self.settings.planner.sweeps = sweeps;
+        self
+    }
+
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The visible side of its environment.
+    pub fn spec(&self) -> &EnvSpec {
+        match &self.model {
+            Model::Listed(model) => model.table().world_spec(),
+            Model::Observations(model) => model.codec.spec(),
+        }
+    }
+
+    /// The settings it was trained with.
+    pub fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.visited.dim
+    }
+
+    /// The listed states; nothing where observations are encoded.
+    pub fn table(&self) -> Option<&Arc<StateTable>> {
+        self.listed().map(ListedModel::table)
+    }
+
+    /// F and B on listed states; nothing where observations are encoded.
+    pub fn listed(&self) -> Option<&ListedModel> {
+        match &self.model {
+            Model::Listed(model) => Some(model),
+            Model::Observations(_) => None,
+        }
+    }
+
+    /// The belief encoder, for methods that condition on it.
+    pub fn belief(&self) -> Option<&dyn BeliefEncoder> {
+        self.belief.as_ref().filter(|_| self.method.believes()).map(Belief::encoder)
+    }
+
+    /// The predictor on observations, whatever F is conditioned on.
+    pub(crate) fn predictor(&self) -> Option<&Arc<TransitionSet>> {
+        match &self.belief {
+            Some(Belief::Observations(belief)) => Some(belief),
+            _ => None,
+        }
+    }
+
+    /// Whether it can plan: the predictor's dynamics are there.
+    pub fn can_plan(&self) -> bool {
+        self.listed().is_some() || self.predictor().is_some()
+    }
+
+    /// Means of h after each trajectory, `[count * dim]`; empty for a method without a belief.
+    pub fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
+        let Some(belief) = self.belief() else { return Vec::new() };
+        let evidence: Vec<Evidence> = contexts.iter().map(|walk| evidence_of(belief, [*walk])).collect();
+        belief.infer(&evidence.iter().collect::<Vec<_>>()).mean
+    }
+
+    /// Ood score of a trajectory; nothing without a belief, or if it is too short.
+    pub fn ood_score(&self, context: &Trajectory) -> Option<f64> {
+        self.belief()?.ood_score(context)
+    }
+
+    /// What is known of contexts after evidence of each; their ids are told to Oracle-ID alone.
+    pub(crate) fn known(&self, contexts: &[ContextId], evidence: &[&Evidence]) -> Known {
+        let count = contexts.len();
+        match (&self.conditioner, self.belief()) {
+            (Conditioner::Belief { mean, .. }, Some(belief)) => {
+                let mut beliefs = belief.infer(evidence).mean;
+                if self.listed().is_none() {
+                    // A set of nothing: the mean of all beliefs in training.
+                    let rows = evidence.iter().zip(beliefs.chunks_exact_mut(mean.len()));
+                    rows.filter(|(evidence, _)| evidence.transitions() == 0)
+                        .for_each(|(_, h)| h.copy_from_slice(mean));
+                }
+                let dynamics = belief.dynamics(&beliefs).unwrap_or_default();
+                Known { inputs: self.conditioner.centred(&beliefs), dynamics, beliefs }
+            }
+            (Conditioner::ContextId { contexts: known }, _) => {
+                let groups: Vec<Option<usize>> =
+                    contexts.iter().map(|&context| self.conditioner.group_of(context)).collect();
+                let Some(table) = self.table() else { return self.told_groups(&groups, known.len()) };
+                let of = |group: &Option<usize>| match group {
+                    Some(group) => table.dynamics_of(*group, &self.average),
+                    None => self.average.to_vec(),
+                };
+                Known { dynamics: groups.iter().flat_map(of).collect(), ..Known::default() }
+            }
+            _ => Known { dynamics: self.average.repeat(count), ..Known::default() },
+        }
+    }
+
+    /// What Oracle-ID is told of groups of observations; zeros for unknown ones.
+    fn told_groups(&self, groups: &[Option<usize>], count: usize) -> Known {
+        let embeddings = self.predictor().map(|predictor| predictor.embeddings()).unwrap_or_default();
+        let width = embeddings.len() / count.max(1);
+        let one_hot = |group: &Option<usize>| {
+            let group = *group;
+            (0..count).map(move |i| f32::from(u8::from(Some(i) == group)))
+        };
+        let embedding = |group: &Option<usize>| {
+            group.map_or(vec![0.0; width], |group| embeddings[group * width..][..width].to_vec())
+        };
+        Known {
+            inputs: groups.iter().flat_map(one_hot).collect(),
+            beliefs: groups.iter().flat_map(embedding).collect(),
+            dynamics: Vec::new(),
+        }
+    }
+
+    /// The task vector of a reward, on the sphere: B of a goal; the mean of r(s) B(s) over labelled states, or over visited
+    /// states for a function.
+    pub fn task(&self, reward: &Reward) -> Vec<f32> {
+        let dim = self.dim();
+        let mut z = vec![0.0; dim];
+        let mut add = |b: &[f32], r: f32| z.iter_mut().zip(b).for_each(|(z, b)| *z += r * b);
+        match reward {
+            Reward::Goal { goal, .. } => add(&self.backward(goal), 1.0),
+            Reward::Labelled { states, .. } => {
+                let obs: Vec<f32> = states.iter().flat_map(|(obs, _)| obs).copied().collect();
+                let b = self.backward(&obs);
+                states.iter().zip(b.chunks_exact(dim)).for_each(|((_, r), b)| add(b, *r));
+            }
+            _ => {
+                let Visited { states, shares, b, .. } = &*self.visited;
+                let rows = states.chunks_exact(self.spec().obs_dim()).zip(shares).zip(b.chunks_exact(dim));
+                rows.for_each(|((obs, share), b)| add(b, share * reward.of(obs)));
+            }
+        }
+        latent::project(&mut z);
+        z
+    }
+
+    /// B of observations, `[rows * d]`; of listed states, of the nearest.
+    pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
+        match &self.model {
+            Model::Listed(model) => {
+                let (table, dim) = (model.table(), self.dim());
+                let b = |obs: &[f32]| &self.visited.b[table.nearest(obs) * dim..][..dim];
+                obs.chunks_exact(self.spec().obs_dim()).flat_map(b).copied().collect()
+            }
+            Model::Observations(model) => model.backward(obs),
+        }
+    }
+
+    /// What a context adds to every task vector; nothing where rewards are taken as they are.
+    pub(crate) fn shift(&self, context: &[Trajectory]) -> Result<Vec<f32>, LearnError> {
+        let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
+        let seen = match &self.model {
+            Model::Listed(model) => {
+                let table = model.table();
+                Transitions::listed(table, context.iter().flat_map(|walk| table.tokens_of(walk)))
+            }
+            Model::Observations(model) => {
+                let tokens: Vec<f32> = context.iter().flat_map(|walk| model.codec.tokens_of(walk)).collect();
+                Transitions::observations(&model.codec, &tokens)
+            }
+        };
+        corrector.shift(&seen)
+    }
+
+    /// Task vectors on their way toward the beliefs they were drawn around in training; see [`latent::toward`].
+    pub(crate) fn blended(&self, known: &Known, tasks: &[f32], share: f32) -> Vec<f32> {
+        if share == 0.0 || self.method.draw != Draw::Cone || known.beliefs.is_empty() {
+            return tasks.to_vec();
+        }
+        let dim = self.dim();
+        let centred = self.conditioner.centred(&known.beliefs);
+        let axes = cone_means(&centred, centred.len() / (tasks.len() / dim), dim);
+        let both = tasks.chunks_exact(dim).zip(axes.chunks_exact(dim));
+        both.flat_map(|(z, axis)| latent::toward(z, axis, share)).collect()
+    }
+
+    /// Q of every action in every listed state, `[count * states * actions]`, for what is known of each context and its task
+    /// `[count * d]`.
+    pub(crate) fn listed_values(
+        &self,
+        model: &ListedModel,
+        known: &Known,
+        tasks: &[f32],
+        planner: Planner,
+    ) -> Vec<f32> {
+        if planner == Planner::None {
+            return model.action_values(&known.dynamics, tasks);
+        }
+        use rayon::prelude::*;
+        let (vocabulary, dim) = (model.table().vocabulary(), self.dim());
+        let each = known.dynamics.par_chunks_exact(vocabulary).zip(tasks.par_chunks_exact(dim));
+        let values = each.map(|(p, z)| {
+            let graph = Graph::listed(model.table(), p, self.settings.belief.block_persistence);
+            graph.optimise(&self.rewards(z), model.config().gamma, self.settings.planner.sweeps).1
+        });
+        values.collect::<Vec<_>>().concat()
+    }
+
+    /// Q of every action in every listed state for one context and task: for figures and diagnostics.
+    pub(crate) fn q_table(
+        &self,
+        context: ContextId,
+        walk: &Trajectory,
+        z: &[f32],
+        planner: Planner,
+    ) -> Option<Vec<f32>> {
+        let known = self.known_after(context, walk);
+        Some(self.listed_values(self.listed()?, &known, z, planner))
+    }
+
+    /// What is known of a context after a trajectory in it.
+    pub(crate) fn known_after(&self, context: ContextId, walk: &Trajectory) -> Known {
+        let evidence = self.evidence(std::slice::from_ref(walk));
+        self.known(&[context], &[&evidence])
+    }
+
+    /// The evidence of trajectories; of nothing for a method without a belief.
+    pub(crate) fn evidence(&self, walks: &[Trajectory]) -> Evidence {
+        match self.belief() {
+            Some(belief) => evidence_of(belief, walks),
+            None => Evidence::States(Vec::new(), 0),
+        }
+    }
+
+    /// The reward of every visited state that a task vector stands for, `B(s) z / d`.
+    pub(crate) fn rewards(&self, z: &[f32]) -> Vec<f32> {
+        let dot = |b: &[f32]| b.iter().zip(z).map(|(b, z)| b * z).sum::<f32>() / z.len() as f32;
+        self.visited.b.chunks_exact(z.len()).map(dot).collect()
+    }
+
+    /// A net of visited states to plan over, made when it is first needed.
+    pub(crate) fn landmarks(&self, codec: &Arc<Codec>) -> &Landmarks {
+        self.landmarks.get_or_init(|| {
+            let device = self.belief.as_ref().map(|belief| belief.encoder().params().device().clone());
+            Landmarks::new(codec.clone(), &self.visited.states, &device.unwrap_or_default())
+        })
+    }
+
+    /// The values of all landmarks for a context and a task, and whether one can be at each.
+    pub(crate) fn landmark_values(&self, model: &ObservationModel, h: &[f32], z: &[f32]) -> Option<LandmarkPlan> {
+        let predictor = self.predictor()?;
+        let landmarks = self.landmarks(&model.codec);
+        let rewards = self.rewards(z);
+        let reward: Vec<f32> = landmarks.rows().iter().map(|&row| rewards[row]).collect();
+        let graph = landmarks.graph(predictor, h);
+        let (v, _) = graph.optimise(&reward, model.config.gamma, self.settings.planner.sweeps);
+        Some(LandmarkPlan { v, reachable: landmarks.reachability(predictor, h) })
+    }
+
+    /// The value of each candidate action at an observation under such a plan.
+    pub(crate) fn planned_values(
+        &self,
+        model: &ObservationModel,
+        plan: &LandmarkPlan,
+        obs: &[f32],
+        h: &[f32],
+    ) -> Vec<f32> {
+        let Some(predictor) = self.predictor() else { return Vec::new() };
+        let landmarks = self.landmarks(&model.codec);
+        landmarks.between(&plan.v, &plan.reachable, &landmarks.after(predictor, obs, h))
+    }
+
+    /// States as the model takes them.
+    pub(crate) fn states(&self, model: &ObservationModel, obs: &[f32], known: &Known, z: &[f32]) -> States {
+        let (groups, width) = (z.len() / self.dim(), model.condition_width());
+        let mut task = Vec::with_capacity(groups * (width + self.dim()));
+        for (group, z) in z.chunks_exact(self.dim()).enumerate() {
+            match known.inputs.get(group * width..(group + 1) * width) {
+                Some(input) if width > 0 => task.extend_from_slice(input),
+                _ => task.resize(task.len() + width, 0.0),
+            }
+            task.extend_from_slice(z);
+        }
+        model.states(obs, task, &known.beliefs, groups)
+    }
+}
+
+/// Values of landmarks, and whether one can be at each, 0 to 1.
+#[derive(Clone, Debug)]
+pub(crate) struct LandmarkPlan {
+    pub(crate) v: Vec<f32>,
+    pub(crate) reachable: Vec<f32>,
+}

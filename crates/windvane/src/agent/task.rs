@@ -1,0 +1,224 @@
+//! From a prompt to a task vector: z = E[r(s) B(s)] over visited states, or the z whose B(s) z comes nearest to the reward.
+
+use crate::error::LearnError;
+use crate::fb::{ListedModel, ObservationModel};
+use crate::latent;
+use crate::linalg::cholesky_solve;
+use serde::{Deserialize, Serialize};
+use windvane_world::prompt::Checked;
+use windvane_world::{EnvSpec, Prompt};
+
+/// Ridge of the least squares, as a share of the mean square of B's components.
+const RIDGE: f64 = 1e-5;
+
+/// States that were visited in the data, with B of each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Visited {
+    /// `[rows, dims]`.
+    pub states: Vec<f32>,
+    /// How often each is visited, as a share of all visits, `[rows]`.
+    pub shares: Vec<f32>,
+    /// B of each, `[rows, d]`.
+    pub b: Vec<f32>,
+    /// d.
+    pub dim: usize,
+}
+
+/// How a reward becomes a task vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inference {
+    /// The mean of r(s) B(s) (paper); right where B is orthonormal.
+    #[default]
+    Projection,
+    /// The z whose B(s) z comes nearest to r(s).
+    LeastSquares,
+}
+
+/// A task vector and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskCode {
+    /// z, of length sqrt(d).
+    pub z: Vec<f32>,
+    /// How it was made.
+    pub inference: Inference,
+    /// The share of a formula's variation over the visited states that B can express (R squared), smallest over the
+    /// formulas; nothing without one.
+    pub fit: Option<f64>,
+}
+
+impl Visited {
+    /// All listed states.
+    pub(crate) fn listed(model: &ListedModel) -> Self {
+        let table = model.table();
+        let mut states = vec![0.0; table.states() * table.spec().obs_dim()];
+        let rows = states.chunks_exact_mut(table.spec().obs_dim());
+        rows.enumerate().for_each(|(state, obs)| table.write_obs(state, obs));
+        Self { states, shares: table.rho().to_vec(), b: model.backward(), dim: model.config().dim }
+    }
+
+    /// Observations `[rows * dims]`, each as often visited as the others.
+    pub(crate) fn observations(model: &ObservationModel, states: Vec<f32>) -> Self {
+        let count = states.len() / model.codec.dims();
+        let b = model.backward(&states);
+        Self { shares: vec![1.0 / count.max(1) as f32; count], dim: model.dim(), states, b }
+    }
+
+    /// The task vector of a prompt. Each part's vector is brought to the sphere before its weight counts, so that weights
+    /// compare what is wanted and not how often it was met. `backward` gives B of any states.
+    pub fn task(
+        &self,
+        prompt: &Prompt,
+        spec: &EnvSpec,
+        inference: Inference,
+        backward: impl Fn(&[f32]) -> Vec<f32>,
+    ) -> Result<TaskCode, LearnError> {
+        let mut sum = vec![0.0; self.dim];
+        let mut fit: Option<f64> = None;
+        for (weight, part) in prompt.check(spec)? {
+            let mut z = match part {
+                Checked::Goal(goal) => self.solve(&backward(goal), &[1.0], &[1.0], true, inference),
+                Checked::Labels(labels) => {
+                    let states: Vec<f32> = labels.iter().flat_map(|(state, _)| state).copied().collect();
+                    let rewards: Vec<f32> = labels.iter().map(|(_, reward)| *reward).collect();
+                    let shares = vec![1.0 / labels.len() as f32; labels.len()];
+                    self.solve(&backward(&states), &rewards, &shares, false, inference)
+                }
+                Checked::Formula(formula) => {
+                    let rewards = formula.of_rows(&self.states)?;
+                    let explained = self.explained(&rewards);
+                    fit = Some(fit.map_or(explained, |fit| fit.min(explained)));
+                    self.solve(&self.b, &rewards, &self.shares, false, inference)
+                }
+            };
+            if z.iter().all(|x| x.abs() < 1e-9) {
+                return Err(LearnError::Config {
+                    origin: "task".into(),
+                    problem:
+                        "the reward is 0 wherever the data went; expected one that some visited state pays"
+                            .into(),
+                });
+            }
+            latent::project(&mut z);
+            sum.iter_mut().zip(&z).for_each(|(sum, z)| *sum += weight * z);
+        }
+        if sum.iter().all(|x| x.abs() < 1e-6) {
+            let problem = "its parts cancel each other".into();
+            return Err(LearnError::Config { origin: "task".into(), problem });
+        }
+        latent::project(&mut sum);
+        Ok(TaskCode { z: sum, inference, fit })
+    }
+
+    /// The vector of rewards at states of which `b [rows, d]` is B. The spread of B is taken over all visited states where a
+    /// reward at a single one has to stand for itself.
+    fn solve(
+        &self,
+        b: &[f32],
+        rewards: &[f32],
+        shares: &[f32],
+        single: bool,
+        inference: Inference,
+    ) -> Vec<f32> {
+        let mut z = vec![0.0_f64; self.dim];
+        for ((b, r), share) in b.chunks_exact(self.dim).zip(rewards).zip(shares) {
+            z.iter_mut().zip(b).for_each(|(z, b)| *z += f64::from(share * r * b));
+        }
+        if inference == Inference::LeastSquares {
+            let mut gram =
+                if single { gram(&self.b, &self.shares, self.dim) } else { gram(b, shares, self.dim) };
+            cholesky_solve(&mut gram, self.dim, &mut z, 1);
+        }
+        z.into_iter().map(|x| x as f32).collect()
+    }
+
+    /// The share of the variation of `rewards` over the visited states that some B(s) z and a constant explain.
+    fn explained(&self, rewards: &[f32]) -> f64 {
+        let mean = |values: &mut dyn Iterator<Item = f64>| -> f64 {
+            values.zip(&self.shares).map(|(x, share)| x * f64::from(*share)).sum()
+        };
+        let centre = mean(&mut rewards.iter().map(|r| f64::from(*r)));
+        let centred: Vec<f32> = rewards.iter().map(|r| (f64::from(*r) - centre) as f32).collect();
+        let z = self.solve(&self.b, &centred, &self.shares, false, Inference::LeastSquares);
+        let told = self
+            .b
+            .chunks_exact(self.dim)
+            .map(|b| b.iter().zip(&z).map(|(b, z)| f64::from(b * z)).sum::<f64>());
+        let left = mean(&mut told.zip(&centred).map(|(told, r)| (f64::from(*r) - told).powi(2)));
+        let all = mean(&mut centred.iter().map(|r| f64::from(*r).powi(2)));
+        if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 }
+    }
+}
+
+/// The mean of B B^T with its ridge, lower triangle, `[d * d]`.
+fn gram(b: &[f32], shares: &[f32], dim: usize) -> Vec<f64> {
+    let mut gram = vec![0.0; dim * dim];
+    for (b, share) in b.chunks_exact(dim).zip(shares) {
+        for (i, x) in b.iter().enumerate() {
+            let factor = f64::from(*share) * f64::from(*x);
+            gram[i * dim..][..=i].iter_mut().zip(b).for_each(|(g, y)| *g += factor * f64::from(*y));
+        }
+    }
+    let ridge = RIDGE * (0..dim).map(|i| gram[i * dim + i]).sum::<f64>() / dim as f64;
+    (0..dim).for_each(|i| gram[i * dim + i] += ridge.max(1e-12));
+    gram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windvane_world::prompt::Part;
+    use windvane_world::{ActionSpace, Dim};
+
+    fn spec() -> EnvSpec {
+        let dim = |name: &str| Dim { name: name.into(), low: 0.0, high: 9.0, integer: false };
+        let action = ActionSpace::Discrete { names: vec!["stay".into()] };
+        EnvSpec { name: "toy".into(), observation: vec![dim("x"), dim("y")], action, horizon: 9 }
+    }
+
+    /// B of a toy: linear, and not orthonormal.
+    fn backward(states: &[f32]) -> Vec<f32> {
+        states.chunks_exact(2).flat_map(|s| [s[0], s[0] + 3.0 * s[1], 1.0]).collect()
+    }
+
+    fn visited() -> Visited {
+        let states: Vec<f32> = (0..100).flat_map(|i| [(i % 10) as f32, (i / 10) as f32]).collect();
+        Visited { b: backward(&states), shares: vec![0.01; 100], states, dim: 3 }
+    }
+
+    fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {
+        visited().task(prompt, &spec(), inference, backward)
+    }
+
+    #[test]
+    fn projection_is_the_mean_of_rewarded_features() {
+        let found = task(&Prompt::formula("(x == 3) * (y == 1)"), Inference::Projection).unwrap();
+        let mut expected = backward(&[3.0, 1.0]);
+        latent::project(&mut expected);
+        let goal = task(&Prompt::goal(&[3.0, 1.0]), Inference::Projection).unwrap();
+        for z in [&found.z, &goal.z] {
+            assert!(z.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-4), "{z:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn least_squares_finds_a_reward_that_is_in_reach() {
+        // 2 x - y = 7/3 b0 - 1/3 b1.
+        let found = task(&Prompt::formula("2 * x - y"), Inference::LeastSquares).unwrap();
+        let mut expected = vec![7.0, -1.0, 0.0];
+        latent::project(&mut expected);
+        assert!(found.z.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 0.02), "{found:?} {expected:?}");
+        assert!(found.fit.unwrap() > 0.999);
+        assert!(task(&Prompt::formula("(x - 4.5) ^ 2"), Inference::LeastSquares).unwrap().fit.unwrap() < 0.1);
+    }
+
+    #[test]
+    fn weights_compare_directions_and_not_sizes() {
+        let both = Prompt::formula("1000 * (x == 3) * (y == 1)").and(-1.0, Part::Goal(vec![3.0, 1.0]));
+        assert!(task(&both, Inference::Projection).unwrap_err().to_string().contains("cancel"));
+        let nothing = Prompt::formula("0 * x");
+        assert!(
+            task(&nothing, Inference::Projection).unwrap_err().to_string().contains("wherever the data went")
+        );
+    }
+}

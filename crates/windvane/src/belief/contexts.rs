@@ -1,0 +1,204 @@
+//! Contexts of listed states as a belief is trained on: sets of transitions from episodes of one group, of every length, drawn
+//! as row numbers on the host and put together on the device.
+
+use crate::data::StateTable;
+use crate::nn::{upload, upload_indices};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, StandardNormal};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use windvane_world::Rng;
+
+/// How contexts are drawn for training.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextConfig {
+    /// Most episodes of a group that one context joins; 5 episodes of 100 steps cover the 500-step contexts of the tables.
+    pub episodes: usize,
+    /// Probability that a context is part of one episode only (the paper's single short trajectory).
+    pub single: f64,
+    /// Probability that one side of a random hyperplane through the state space is taken from another group, so that few
+    /// groups teach place by place instead of by heart. Own idea; see the lab notes.
+    pub mix: f64,
+    /// Most groups in such a mixture.
+    pub ways: usize,
+}
+
+impl Default for ContextConfig {
+    fn default() -> Self {
+        Self { episodes: 5, single: 0.6, mix: 0.0, ways: 2 }
+    }
+}
+
+/// Draws contexts and the dynamics they should tell.
+#[derive(Debug)]
+pub struct ContextSampler {
+    table: Arc<StateTable>,
+    config: ContextConfig,
+    /// All transitions of the data as tokens, `[transitions]`.
+    tokens: Tensor<1, Int>,
+    /// The dynamics that each group's data shows, `[groups, vocabulary]`; zeros for pairs that it never tried.
+    shares: Tensor<2>,
+    /// Coordinates of each state, centred and scaled to [-1, 1], `[dims, states]`.
+    places: Tensor<2>,
+    /// The state that each token leaves, `[vocabulary]`.
+    leaves: Tensor<1, Int>,
+    /// Which states a token shows to be enterable, and which blocked, `[vocabulary, states]` each.
+    entered: Tensor<2>,
+    blocked: Tensor<2>,
+}
+
+/// Contexts and what they should tell, on the device.
+#[derive(Clone, Debug)]
+pub struct ContextBatch {
+    /// Where they entered and were blocked, `[contexts, states]` each, 0 or 1.
+    pub entered: Tensor<2>,
+    /// See `entered`.
+    pub blocked: Tensor<2>,
+    /// The share of each outcome in the groups' data, `[contexts, vocabulary]`.
+    pub truth: Tensor<2>,
+    /// The groups that each is made of.
+    pub groups: Vec<Vec<usize>>,
+}
+
+impl ContextSampler {
+    /// A sampler of contexts from a table's episodes.
+    pub fn new(table: Arc<StateTable>, config: ContextConfig, device: &Device) -> Self {
+        let (states, vocabulary, groups) = (table.states(), table.vocabulary(), table.groups().len());
+        let dims = &table.spec().observation;
+        let mut places = vec![0.0; states * dims.len()];
+        let mut place = vec![0.0; dims.len()];
+        for s in 0..states {
+            table.write_state(s, &mut place);
+            for (i, (x, dim)) in place.iter().zip(dims).enumerate() {
+                places[i * states + s] = 2.0 * (x - dim.low) / (dim.high - dim.low).max(1e-6) - 1.0;
+            }
+        }
+        let mut shares = vec![0.0; groups * vocabulary];
+        for (group, row) in table.groups().iter().zip(shares.chunks_exact_mut(vocabulary)) {
+            table.write_shares(&group.counts, row);
+        }
+        let (mut entered, mut blocked) = (vec![0.0; vocabulary * states], vec![0.0; vocabulary * states]);
+        let mut evidence = vec![0.0; states * 2];
+        for token in 0..vocabulary {
+            evidence.fill(0.0);
+            table.add_evidence(token, &mut evidence);
+            for (s, e) in evidence.chunks_exact(2).enumerate() {
+                (entered[token * states + s], blocked[token * states + s]) = (e[0], e[1]);
+            }
+        }
+        let per_state = table.actions() * table.width();
+        Self {
+            config,
+            tokens: upload_indices(table.tokens().iter().map(|&token| i64::from(token)).collect(), device),
+            shares: upload(shares, [groups, vocabulary], device),
+            places: upload(places, [dims.len(), states], device),
+            leaves: upload_indices((0..vocabulary).map(|token| (token / per_state) as i64).collect(), device),
+            entered: upload(entered, [vocabulary, states], device),
+            blocked: upload(blocked, [vocabulary, states], device),
+            table,
+        }
+    }
+
+    /// The positions, among all tokens of the table, of a context of `group`.
+    pub fn draw_positions(table: &StateTable, config: &ContextConfig, rng: &mut Rng, group: usize) -> Vec<usize> {
+        let episodes = &table.groups()[group].episodes;
+        let single = config.episodes < 2 || rng.random_bool(config.single);
+        let whole = if single { 0 } else { rng.random_range(1..config.episodes) };
+        let mut positions = Vec::new();
+        for number in 0..=whole {
+            let span = table.episode_span(episodes[rng.random_range(0..episodes.len())]);
+            // The first is cut anywhere, a quarter of the time not at all; the others are whole.
+            let length = match number {
+                0 if !rng.random_bool(0.25) => rng.random_range(0..=span.len()),
+                _ => span.len(),
+            };
+            positions.extend(span.start..span.start + length);
+        }
+        positions
+    }
+
+    /// Draws `count` contexts.
+    pub fn draw(&self, rng: &mut Rng, count: usize) -> ContextBatch {
+        let ways = if self.config.mix > 0.0 { self.config.ways.max(1) } else { 1 };
+        let dims = self.table.spec().obs_dim();
+        let vocabulary = self.table.vocabulary();
+        // For every way: which rows of the token column, in which context, of which group, beyond which hyperplane.
+        let mut drawn: Vec<Way> = (0..ways).map(|_| Way::default()).collect();
+        let mut groups = vec![Vec::with_capacity(1); count];
+        for (context, groups) in groups.iter_mut().enumerate() {
+            for (number, way) in drawn.iter_mut().enumerate() {
+                let present = number == 0 || rng.random_bool(self.config.mix);
+                let mut group = 0;
+                if present {
+                    group = rng.random_range(0..self.table.groups().len());
+                    groups.push(group);
+                    let positions = Self::draw_positions(&self.table, &self.config, rng, group);
+                    way.bags.extend(positions.iter().map(|_| (context * vocabulary) as i64));
+                    way.positions.extend(positions.iter().map(|&p| p as i64));
+                }
+                way.groups.push(group as i64);
+                if number > 0 {
+                    let normal: Vec<f32> = (0..dims).map(|_| StandardNormal.sample(rng)).collect();
+                    let length = normal.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-6);
+                    way.normals.extend(normal.iter().map(|x| x / length));
+                    way.offsets.push(if present { rng.random_range(-1.1..1.1) } else { f32::MAX });
+                }
+            }
+        }
+        let device = self.shares.device();
+        let (mut bag, mut truth) = (None, None);
+        for way in drawn {
+            let Way { positions, bags, groups, normals, offsets } = way;
+            let (own_bag, own_truth) =
+                (self.bags(positions, bags, count), self.shares.clone().select(0, upload_indices(groups, &device)));
+            (bag, truth) = match (bag, truth) {
+                (Some(bag), Some(truth)) => {
+                    let normal: Tensor<2> = upload(normals, [count, dims], &device);
+                    let offset: Tensor<2> = upload(offsets, [count, 1], &device);
+                    let beyond = normal.matmul(self.places.clone()).greater(offset).float(); // [contexts, states]
+                    let beyond = beyond.select(1, self.leaves.clone()); // [contexts, vocabulary]
+                    (Some(crossed(bag, own_bag, &beyond)), Some(crossed(truth, own_truth, &beyond)))
+                }
+                _ => (Some(own_bag), Some(own_truth)),
+            };
+        }
+        let empty = || Tensor::zeros([count, vocabulary], &device);
+        let (bag, truth) = (bag.unwrap_or_else(empty), truth.unwrap_or_else(empty));
+        ContextBatch {
+            entered: bag.clone().matmul(self.entered.clone()).clamp_max(1.0),
+            blocked: bag.matmul(self.blocked.clone()).clamp_max(1.0),
+            truth,
+            groups,
+        }
+    }
+
+    /// Marks the tokens at `positions` in the bags that begin at `bags`: `[contexts, vocabulary]`, 0 or 1.
+    fn bags(&self, positions: Vec<i64>, bags: Vec<i64>, count: usize) -> Tensor<2> {
+        let (vocabulary, device) = (self.table.vocabulary(), self.shares.device());
+        let flat = Tensor::<1>::zeros([count * vocabulary], &device);
+        if positions.is_empty() {
+            return flat.reshape([count, vocabulary]);
+        }
+        let marks = Tensor::<1>::ones([positions.len()], &device);
+        let tokens = self.tokens.clone().select(0, upload_indices(positions, &device));
+        let places = tokens + upload_indices(bags, &device);
+        flat.scatter(0, places, marks, IndexingUpdateOp::Add).clamp_max(1.0).reshape([count, vocabulary])
+    }
+}
+
+/// One way of all contexts of a batch.
+#[derive(Default)]
+struct Way {
+    positions: Vec<i64>,
+    bags: Vec<i64>,
+    groups: Vec<i64>,
+    normals: Vec<f32>,
+    offsets: Vec<f32>,
+}
+
+/// `mine` where `beyond` is 0, `other` where it is 1.
+fn crossed(mine: Tensor<2>, other: Tensor<2>, beyond: &Tensor<2>) -> Tensor<2> {
+    mine.clone() + (other - mine) * beyond.clone()
+}

@@ -1,0 +1,115 @@
+//! The training groups, compared with a context to recognise one of them: a robot that has been here before should notice.
+
+use crate::data::StateTable;
+use crate::nn::upload;
+use burn::tensor::{Device, Tensor};
+
+/// How much less likely a group becomes with each state in which it contradicts the evidence, as a log.
+const CONTRADICTION: f64 = 3.0;
+/// Votes that nobody gave, for either side: as much as one group alone is not to be believed.
+const PSEUDO_VOTES: f64 = 0.1;
+/// Contradictions of a group that is hidden.
+const HIDDEN: f64 = 1e4;
+
+/// Constants that change results.
+pub(super) const CONSTANTS: &[f64] = &[CONTRADICTION, PSEUDO_VOTES];
+
+/// What all data of each group says of each state.
+#[derive(Clone, Debug)]
+pub(super) struct KnownContexts {
+    /// `[groups, states]`: 1 where a state can be entered, -1 where it was blocked, 0 where nobody tried.
+    signs: Tensor<2>,
+}
+
+/// What the groups that fit a context say.
+#[derive(Clone, Debug)]
+pub(super) struct Recalled {
+    /// Weighted mean of the groups' signs, `[contexts, states]`.
+    pub(super) mean: Tensor<2>,
+    /// Log-odds of their votes, `[contexts, states]`.
+    pub(super) odds: Tensor<2>,
+    /// How well the best group fits, `[contexts, 1]`: 1 if nothing contradicts it, 1/2 if one state does, ...
+    pub(super) fit: Tensor<2>,
+    /// `[contexts, 1]`: 1 if a single group fits best, 1/2 if two do, ...
+    pub(super) alone: Tensor<2>,
+}
+
+impl KnownContexts {
+    pub(super) fn of(table: &StateTable, device: &Device) -> Self {
+        let states = table.states();
+        let mut evidence = vec![0.0; states * 2];
+        let mut signs = Vec::with_capacity(table.groups().len() * states);
+        for group in table.groups() {
+            evidence.fill(0.0);
+            group.counts.iter().for_each(|&(token, _)| table.add_evidence(token as usize, &mut evidence));
+            // Entering once proves that it can be done.
+            signs.extend(evidence.chunks_exact(2).map(|e| if e[0] > 0.0 { 1.0 } else { -e[1] }));
+        }
+        Self { signs: upload(signs, [table.groups().len(), states], device) }
+    }
+
+    /// Number of groups.
+    pub(super) fn groups(&self) -> usize {
+        self.signs.dims()[0]
+    }
+
+    /// What the groups say of each state given where contexts entered and were blocked (`[contexts, states]`, 0 or 1), the
+    /// better fitting ones louder. Groups marked by 1 in `hidden [contexts, groups]` are left out, as if never met.
+    pub(super) fn recall(&self, entered: Tensor<2>, blocked: Tensor<2>, hidden: Option<Tensor<2>>) -> Recalled {
+        let seen = entered.clone() - blocked * (entered * -1.0 + 1.0); // [contexts, states]: 1, -1 or 0
+        let agreement = seen.clone().matmul(self.signs.clone().transpose()); // [contexts, groups]
+        let overlap = seen.abs().matmul(self.signs.clone().abs().transpose());
+        let mut contradictions = (overlap - agreement) * 0.5;
+        if let Some(hidden) = hidden {
+            contradictions = contradictions + hidden * HIDDEN;
+        }
+        let best = contradictions.clone().min_dim(1); // [contexts, 1]
+        let weight = ((contradictions - best.clone()) * -CONTRADICTION).exp(); // [contexts, groups]
+        let total = weight.clone().sum_dim(1); // [contexts, 1], at least 1
+        let squares = weight.clone().powf_scalar(2.0).sum_dim(1);
+        let open = weight.clone().matmul(self.signs.clone().clamp_min(0.0));
+        let shut = weight.matmul((self.signs.clone() * -1.0).clamp_min(0.0));
+        Recalled {
+            mean: (open.clone() - shut.clone()) / total.clone(),
+            odds: ((open + PSEUDO_VOTES) / (shut + PSEUDO_VOTES)).log(),
+            fit: (best + 1.0).recip(),
+            alone: squares / total.powf_scalar(2.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::read;
+    use crate::testing::tabled;
+
+    #[test]
+    fn a_group_is_recognised_and_its_absence_is_noticed() {
+        let device = Device::flex();
+        let (_, table) = tabled("doors", 4, 30);
+        let known = KnownContexts::of(&table, &device);
+        let states = table.states();
+        for (number, group) in table.groups().iter().enumerate() {
+            let mut evidence = vec![0.0; states * 2];
+            group.counts.iter().for_each(|&(token, _)| table.add_evidence(token as usize, &mut evidence));
+            let part = |i: usize| upload(evidence.iter().skip(i).step_by(2).copied().collect(), [1, states], &device);
+            let recalled = known.recall(part(0), part(1), None);
+            assert_eq!(read(recalled.fit), [1.0], "nothing contradicts its own group");
+            assert!(read(recalled.alone)[0] > 0.8, "no other fits as well");
+            let (mean, odds) = (read(recalled.mean), read(recalled.odds));
+            for (state, seen) in evidence.chunks_exact(2).enumerate() {
+                let sign = if seen[0] > 0.0 { 1.0 } else { -seen[1] };
+                assert!(sign == 0.0 || mean[state] * sign > 0.8, "{sign} recalled as {}", mean[state]);
+                assert!(sign == 0.0 || odds[state] * sign > 1.5, "{sign} recalled with odds {}", odds[state]);
+            }
+            let hidden = (0..4).map(|i| f32::from(u8::from(i == number))).collect();
+            let others = known.recall(part(0), part(1), Some(upload(hidden, [1, 4], &device)));
+            assert!(read(others.fit)[0] < 1.0, "the others contradict it");
+        }
+        let nothing = || upload(vec![0.0; states], [1, states], &device);
+        let recalled = known.recall(nothing(), nothing(), None);
+        assert_eq!(read(recalled.fit), [1.0], "nothing seen fits all");
+        assert!((read(recalled.alone)[0] - 0.25).abs() < 1e-6, "four of them");
+    }
+}

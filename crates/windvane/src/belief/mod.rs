@@ -1,0 +1,222 @@
+//! The belief h over the hidden dynamics: encoders of contexts, the predictors they come with, and their training.
+
+pub mod contexts;
+mod known_contexts;
+pub mod ood;
+pub mod state_evidence;
+pub mod token_set;
+pub mod trainer;
+pub mod transition_set;
+
+use crate::nn::Params;
+use burn::tensor::Tensor;
+use contexts::ContextConfig;
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use token_set::TokenSet;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{Action, EnvSpec};
+
+pub use state_evidence::StateEvidence;
+pub use transition_set::TransitionSet;
+
+/// Constants of known contexts that change results.
+pub(crate) fn known_contexts_constants() -> &'static [f64] {
+    known_contexts::CONSTANTS
+}
+
+/// The belief encoder, its predictor and their training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BeliefConfig {
+    /// Numbers in h of `observations`; paper: d. Rotation-FB needs `fb.dim`. Listed states have one number each.
+    pub dim: usize,
+    /// Width of the transformer.
+    pub width: usize,
+    /// Its blocks.
+    pub blocks: usize,
+    /// Its attention heads.
+    pub heads: usize,
+    /// `observations`: hidden width of the predictor g; paper: 256.
+    pub predictor_width: usize,
+    /// Weight of the KL term toward a unit Gaussian; the paper names the prior but no weight, its code has none.
+    pub kl: f64,
+    /// Whether training samples h from its Gaussian, as the paper does, or takes its mean.
+    pub sample: bool,
+    /// Gradient steps.
+    pub steps: u64,
+    /// Contexts per step.
+    pub batch: usize,
+    /// `observations`: transitions of other episodes that each context predicts.
+    pub queries: usize,
+    /// Learning rate, warmed up over 100 steps and decayed by a cosine; paper: 1e-4 without decay.
+    pub rate: f32,
+    /// `listed`: whether contexts are compared with the groups of the training data, to recognise one of them.
+    pub known_contexts: bool,
+    /// `listed`: probability that the group of a training context is hidden from that comparison, as an unseen one's would be.
+    pub forget: f64,
+    /// `listed`: how training contexts are drawn.
+    pub context: ContextConfig,
+    /// `observations`: longest context in environment steps; paper: 100.
+    pub max_context: usize,
+    /// `observations`: shortest context in training.
+    pub min_context: usize,
+    /// `observations`: weight of the distance between h and an embedding that each training group has of its own, from which g
+    /// learns to predict as well. Only "same unknown dynamics" is used, no label. Paper: 0, and then there are none.
+    pub embeddings: f64,
+    /// `observations`: where h comes from once it is trained.
+    pub posterior: Posterior,
+    /// Contexts whose beliefs are computed once and drawn from while F is trained.
+    pub cached: usize,
+    /// `observations`: environment steps between two updates of an online belief.
+    pub refresh: usize,
+    /// `listed`: probability that a move that was blocked once is blocked for good, as by a wall; 0: every try is a new one. F
+    /// through the predictor and the planner value a self-transition by
+    /// `(1 - block_persistence) V(s) + block_persistence r(s) / (1 - gamma)`.
+    pub block_persistence: f32,
+}
+
+/// Where h comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Posterior {
+    /// The transformer (paper).
+    Encoder,
+    /// The mean of the groups' embeddings, each weighted by how likely it makes the context: Bayes' rule through the
+    /// predictor, over the dynamics that were met in training.
+    Embeddings,
+}
+
+impl Default for BeliefConfig {
+    fn default() -> Self {
+        Self {
+            dim: 100,
+            width: 32,
+            blocks: 2,
+            heads: 4,
+            predictor_width: 256,
+            kl: 1e-5,
+            sample: true,
+            steps: 2000,
+            batch: 64,
+            queries: 32,
+            rate: 3e-3,
+            known_contexts: true,
+            forget: 0.1,
+            context: ContextConfig::default(),
+            max_context: 100,
+            min_context: 20,
+            embeddings: 0.1,
+            posterior: Posterior::Encoder,
+            cached: 4096,
+            refresh: 10,
+            block_persistence: 0.0,
+        }
+    }
+}
+
+/// A diagonal Gaussian over h for each context, `[contexts, dim]` each.
+#[derive(Clone, Debug)]
+pub struct Gaussian {
+    /// Means.
+    pub mean: Tensor<2>,
+    /// Logarithms of the standard deviations.
+    pub log_std: Tensor<2>,
+}
+
+impl Gaussian {
+    /// `mean + exp(log_std) * noise`.
+    pub fn sample(&self, noise: Tensor<2>) -> Tensor<2> {
+        self.mean.clone() + self.log_std.clone().exp() * noise
+    }
+
+    /// KL divergence to a unit Gaussian, summed over h and averaged over contexts.
+    pub fn kl(&self) -> Tensor<1> {
+        let contexts = self.mean.dims()[0] as f64;
+        let variance = (self.log_std.clone() * 2.0).exp();
+        (variance + self.mean.clone().powf_scalar(2.0) - self.log_std.clone() * 2.0 - 1.0).sum() * (0.5 / contexts)
+    }
+}
+
+/// The same on the host, `[contexts * dim]` each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Posteriors {
+    /// Means.
+    pub mean: Vec<f32>,
+    /// Standard deviations.
+    pub std: Vec<f32>,
+}
+
+/// What was seen of one context, in the form that its encoder takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Evidence {
+    /// For each listed state whether it was entered, and whether entering it was blocked, `[states * 2]`, and how many
+    /// transitions said so.
+    States(Vec<f32>, usize),
+    /// Transitions as tokens.
+    Tokens(TokenSet),
+}
+
+impl Evidence {
+    /// Number of transitions it was formed from.
+    pub fn transitions(&self) -> usize {
+        match self {
+            Self::States(_, count) => *count,
+            Self::Tokens(set) => set.len(),
+        }
+    }
+}
+
+/// f_dyn in any form: contexts -> Gaussian over h, with the predictor g(s, a, h) that h was learned through.
+pub trait BeliefEncoder: Debug + Send + Sync {
+    /// Numbers in h.
+    fn dim(&self) -> usize;
+
+    /// Evidence of nothing.
+    fn no_evidence(&self) -> Evidence;
+
+    /// Takes a trajectory into the evidence.
+    fn observe(&self, evidence: &mut Evidence, walk: &Trajectory);
+
+    /// Takes consecutive steps, as many as an action is held, into the evidence; whether that told anything new.
+    /// `obs` has one row more than there are actions.
+    fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool;
+
+    /// The Gaussians that evidence leads to.
+    fn infer(&self, evidence: &[&Evidence]) -> Posteriors;
+
+    /// Dynamics over the tokens of the state table decoded from means of h, `[contexts * vocabulary]`; nothing where states
+    /// are not listed.
+    fn dynamics(&self, mean: &[f32]) -> Option<Vec<f32>>;
+
+    /// How badly every second transition of a trajectory is predicted from the others; nothing if it is too short.
+    fn ood_score(&self, walk: &Trajectory) -> Option<f64>;
+
+    /// The weights.
+    fn params(&self) -> &Params;
+}
+
+/// The evidence of trajectories.
+pub fn evidence_of<'a>(
+    belief: &dyn BeliefEncoder,
+    walks: impl IntoIterator<Item = &'a Trajectory>,
+) -> Evidence {
+    let mut evidence = belief.no_evidence();
+    walks.into_iter().for_each(|walk| belief.observe(&mut evidence, walk));
+    evidence
+}
+
+/// The mean of rows `[count * width]`; zeros of none.
+pub(crate) fn mean_of_rows(rows: &[f32], width: usize) -> Vec<f32> {
+    let count = (rows.len() / width.max(1)).max(1) as f32;
+    let mut mean = vec![0.0; width];
+    for row in rows.chunks_exact(width.max(1)) {
+        mean.iter_mut().zip(row).for_each(|(m, x)| *m += x / count);
+    }
+    mean
+}
+
+/// A check that observations fit, for callers who deserialise evidence.
+pub(crate) fn fits(spec: &EnvSpec, walk: &Trajectory) -> bool {
+    walk.observations().len() == (walk.len() + 1) * spec.obs_dim()
+}

@@ -1,0 +1,383 @@
+//! The belief encoder for listed states: a transformer over what a set of transitions says of each state.
+//!
+//! Every transition is evidence about states: the one it left and the one it entered can be entered; one that it could
+//! have entered (some other episode did, by the same action) and did not was blocked. Evidence of a set is the union, so
+//! neither order nor repetition matters and one more transition is a constant-time update. The transformer attends over
+//! states and gives h, one number per state: the log-odds that it can be entered. What was seen directly reaches h through
+//! one weight that all states share: with few training contexts, that is what keeps a belief from snapping to the
+//! nearest context it knows (docs/lab-notes.md).
+
+use super::contexts::{ContextBatch, ContextSampler};
+use super::known_contexts::KnownContexts;
+use super::trainer::BeliefObjective;
+use super::{BeliefConfig, BeliefEncoder, Evidence, Gaussian, Posteriors, ood};
+use crate::data::StateTable;
+use crate::error::LearnError;
+use crate::nn::{
+    Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, read, upload, upload_indices,
+};
+use crate::train::Metrics;
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Device, Int, Tensor};
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, StandardNormal};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windvane_world::Action;
+use windvane_world::rng::stream;
+use windvane_world::trajectory::Trajectory;
+
+/// Logit of a place for an outcome that does not exist.
+const NO_OUTCOME: f32 = -1e4;
+/// Sizes of a state's features beside each other, so that evidence speaks loudest, then coordinates, then the state itself.
+const EVIDENCE: f32 = 14.0;
+const COORDINATE: f32 = 9.0;
+const IDENTITY: f32 = 1.75;
+/// Features of a state beside those: what was seen of it, and what known contexts say.
+const SEEN: usize = 5;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[EVIDENCE as f64, COORDINATE as f64, IDENTITY as f64];
+/// Contexts that go through the transformer at once; bounds memory, not results.
+const CHUNK: usize = 64;
+
+/// A belief encoder of listed states with its weights.
+#[derive(Clone, Debug)]
+pub struct StateEvidence {
+    config: BeliefConfig,
+    table: Arc<StateTable>,
+    params: Params,
+    transformer: SetTransformer,
+    /// From a state's features to the mean and log-std of h there and the trust in known contexts; one map for all states.
+    read: Linear,
+    /// What each state adds to that map, and to its outcome.
+    own_read: ParamId,
+    own_bias: ParamId,
+    /// How much direct evidence counts: entered, blocked.
+    evidence_weight: ParamId,
+    /// What each kind of step has for itself: this action, by this much, wherever it is taken.
+    kind_bias: ParamId,
+    constants: Constants,
+    known: Option<KnownContexts>,
+}
+
+/// Constants of a table, on the device.
+#[derive(Clone, Debug)]
+struct Constants {
+    /// `[states, features]`: coordinates and identity of each state.
+    places: Tensor<2>,
+    /// `[vocabulary]`: the state each token enters.
+    enters: Tensor<1, Int>,
+    /// `[vocabulary]`: the kind of step each token is.
+    kinds: Tensor<1, Int>,
+    kind_count: usize,
+    /// `[1, vocabulary]`: 1 where that is another state than the one left.
+    leaves: Tensor<2>,
+    /// `[1, vocabulary]`: 0 for outcomes, [`NO_OUTCOME`] for places without one.
+    mask: Tensor<2>,
+}
+
+impl Constants {
+    fn new(table: &StateTable, device: &Device) -> Self {
+        let (states, vocabulary) = (table.states(), table.vocabulary());
+        let dims = &table.spec().observation;
+        let features = dims.iter().filter_map(windvane_world::Dim::values).sum::<usize>() + states;
+        let mut places = vec![0.0; states * features];
+        let mut obs = vec![0.0; dims.len()];
+        for (s, row) in places.chunks_exact_mut(features).enumerate() {
+            table.write_state(s, &mut obs);
+            let mut at = 0;
+            for (dim, x) in dims.iter().zip(&obs) {
+                row[at + (x - dim.low) as usize] = COORDINATE;
+                at += dim.values().unwrap_or(0);
+            }
+            row[at + s] = IDENTITY;
+        }
+        let state_of = |token: usize| token / table.width() / table.actions();
+        let enters: Vec<i64> = table.successors().iter().map(|&s| i64::from(s)).collect();
+        let leaves =
+            enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
+        let mask = (0..vocabulary).map(|token| {
+            let real = token % table.width() < table.outcomes(token / table.width()).max(1);
+            if real { 0.0 } else { NO_OUTCOME }
+        });
+        let (kinds, kind_count) = kinds(table);
+        Self {
+            places: upload(places, [states, features], device),
+            leaves: upload(leaves.collect(), [1, vocabulary], device),
+            mask: upload(mask.collect(), [1, vocabulary], device),
+            enters: upload_indices(enters, device),
+            kinds: upload_indices(kinds, device),
+            kind_count,
+        }
+    }
+}
+
+/// The kind of each token: which action, and by how much it moves. Kinds are the same everywhere.
+fn kinds(table: &StateTable) -> (Vec<i64>, usize) {
+    let dim = table.spec().obs_dim();
+    let place = |state: usize| {
+        let mut place = vec![0.0; dim];
+        table.write_state(state, &mut place);
+        place
+    };
+    let mut known: BTreeMap<(usize, Vec<i32>), i64> = BTreeMap::new();
+    let kind = |(token, &to): (usize, &u32)| {
+        let pair = token / table.width();
+        let from = place(pair / table.actions());
+        let step = place(to as usize).iter().zip(&from).map(|(to, from)| (to - from) as i32).collect();
+        let next = known.len() as i64;
+        *known.entry((pair % table.actions(), step)).or_insert(next)
+    };
+    let kinds = table.successors().iter().enumerate().map(kind).collect();
+    (kinds, known.len())
+}
+
+impl StateEvidence {
+    /// An untrained encoder for the tokens of `table`.
+    pub fn new(table: Arc<StateTable>, config: &BeliefConfig, seed: u64, device: &Device) -> Result<Self, LearnError> {
+        let device = &device.clone().without_autodiff();
+        let constants = Constants::new(&table, device);
+        let mut params = Params::new(device, seed);
+        let BeliefConfig { width, blocks, heads, .. } = *config;
+        let input = SEEN + constants.places.dims()[1];
+        let set = SetConfig { input, width, heads, blocks, hidden: 2 * width };
+        Ok(Self {
+            transformer: SetTransformer::new(&mut params, "set", &set)?,
+            read: Linear::new(&mut params, "read", &[width], 3)?,
+            own_read: params.add("own/read", [table.states(), width], Init::Constant(0.0))?,
+            own_bias: params.add("own/bias", [1, table.states()], Init::Constant(0.0))?,
+            evidence_weight: params.add("recall", [2, 1], Init::Constant(3.0))?,
+            kind_bias: params.add("kind/bias", [1, constants.kind_count], Init::Constant(0.0))?,
+            known: config.known_contexts.then(|| KnownContexts::of(&table, device)),
+            config: config.clone(),
+            params,
+            constants,
+            table,
+        })
+    }
+
+    /// The settings it was built with.
+    pub fn config(&self) -> &BeliefConfig {
+        &self.config
+    }
+
+    /// The listed states.
+    pub fn table(&self) -> &Arc<StateTable> {
+        &self.table
+    }
+
+    /// Its weights, to read them from a file.
+    pub fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
+    /// The Gaussians of evidence `[contexts * states * 2]`; `hidden` names, for each context (or for none), groups that are not
+    /// to be recognised.
+    pub(crate) fn infer_without(&self, evidence: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
+        let (states, weights) = (self.table.states(), self.params.weights());
+        let mut all = Posteriors::default();
+        for (chunk, evidence) in evidence.chunks(CHUNK * states * 2).enumerate() {
+            let contexts = evidence.len() / states / 2;
+            let part = |i: usize| {
+                let values = evidence.iter().skip(i).step_by(2).copied().collect();
+                upload(values, [contexts, states], self.params.device())
+            };
+            let hidden = hidden.get(chunk * CHUNK..).unwrap_or_default();
+            let hidden = self.hidden(&hidden[..hidden.len().min(contexts)], contexts);
+            let Gaussian { mean, log_std } = self.encode(&weights, part(0), part(1), hidden);
+            all.mean.extend(read(mean));
+            all.std.extend(read(log_std.exp()));
+        }
+        all
+    }
+
+    /// Marks for [`KnownContexts::recall`].
+    fn hidden(&self, hidden: &[Vec<usize>], contexts: usize) -> Option<Tensor<2>> {
+        let known = self.known.as_ref().filter(|_| hidden.iter().any(|groups| !groups.is_empty()))?;
+        let mut marks = vec![0.0; contexts * known.groups()];
+        for (row, groups) in marks.chunks_exact_mut(known.groups()).zip(hidden) {
+            groups.iter().for_each(|&group| row[group] = 1.0);
+        }
+        Some(upload(marks, [contexts, known.groups()], self.params.device()))
+    }
+
+    /// h from where contexts entered and were blocked, `[contexts, states]` each.
+    fn encode(&self, weights: &Weights, entered: Tensor<2>, blocked: Tensor<2>, hidden: Option<Tensor<2>>) -> Gaussian {
+        let [contexts, states] = entered.dims();
+        let width = self.config.width;
+        let recalled = self.known.as_ref().map(|known| known.recall(entered.clone(), blocked.clone(), hidden));
+        let everywhere = |x: Tensor<2>| x.expand([contexts, states]);
+        let mut seen = vec![entered.clone(), blocked.clone()];
+        match &recalled {
+            Some(r) => seen.extend([r.mean.clone(), everywhere(r.fit.clone()), everywhere(r.alone.clone())]),
+            None => (2..SEEN).for_each(|_| seen.push(Tensor::zeros([contexts, states], &entered.device()))),
+        }
+        let seen = seen.into_iter().map(|x| x.reshape([contexts * states, 1]) * EVIDENCE).collect();
+        let places = self.constants.places.clone().repeat(&[contexts, 1]); // [contexts * states, features]
+        let tokens = Tensor::cat(vec![Tensor::cat(seen, 1), places], 1);
+        let x = self.transformer.tokens(weights, tokens, contexts, None); // [contexts * states, width]
+        let both = self.read.forward(weights, Input::One(x.clone()), Act::None); // [contexts * states, 3]
+        let part = |i: usize| both.clone().narrow(1, i, 1).reshape([contexts, states]);
+        // Between e^-5 and e^1: a spread that the KL term can shape but no batch can blow up.
+        let log_std = part(1).tanh() * 3.0 - 2.0;
+        let own = weights[self.own_read].clone().reshape([1, states, width]);
+        let own = (x.reshape([contexts, states, width]) * own).sum_dim(2).reshape([contexts, states]);
+        let weight = &weights[self.evidence_weight];
+        let direct = entered * weight.clone().narrow(0, 0, 1) - blocked * weight.clone().narrow(0, 1, 1);
+        let mut mean = part(0) + own + weights[self.own_bias].clone() + direct;
+        if let Some(recalled) = recalled {
+            mean = mean + recalled.odds * part(2);
+        }
+        Gaussian { mean, log_std }
+    }
+
+    /// g(s, a, h): the log-probability of each outcome, `[contexts * pairs, outcomes]`. Entering another state weighs what h
+    /// says of it, wherever one comes from, and every outcome what its kind of step does: a bias of each outcome's own would
+    /// learn by heart.
+    fn decode(&self, weights: &Weights, h: Tensor<2>) -> Tensor<2> {
+        let Constants { enters, leaves, mask, kinds, .. } = &self.constants;
+        let contexts = h.dims()[0];
+        let entering = h.select(1, enters.clone()) * leaves.clone(); // [contexts, vocabulary]
+        let kind = weights[self.kind_bias].clone().select(1, kinds.clone()); // [1, vocabulary]
+        let logits = entering + kind + mask.clone();
+        log_softmax(logits.reshape([contexts * self.table.pairs(), self.table.width()]), 1)
+    }
+
+    /// The ood score of tokens as [`BeliefEncoder::ood_score`] defines it; `hidden` is a group not to be recognised.
+    pub(crate) fn ood_of_tokens(&self, tokens: &[Option<u32>], hidden: Option<usize>) -> Option<f64> {
+        if tokens.len() < ood::FEWEST {
+            return None;
+        }
+        let mut evidence = vec![0.0; self.table.states() * 2];
+        for token in tokens.iter().step_by(2).flatten() {
+            self.table.add_evidence(*token as usize, &mut evidence);
+        }
+        let mean = self.infer_without(&evidence, &[hidden.into_iter().collect()]).mean;
+        let p = self.dynamics(&mean)?; // [vocabulary]
+        let chance = |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
+        let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
+        Some(others.iter().sum::<f64>() / others.len() as f64)
+    }
+}
+
+impl BeliefEncoder for StateEvidence {
+    fn dim(&self) -> usize {
+        self.table.states()
+    }
+
+    fn no_evidence(&self) -> Evidence {
+        Evidence::States(vec![0.0; self.table.states() * 2], 0)
+    }
+
+    fn observe(&self, evidence: &mut Evidence, walk: &Trajectory) {
+        let Evidence::States(evidence, count) = evidence else { return };
+        let tokens = self.table.tokens_of(walk);
+        *count += tokens.len();
+        tokens.into_iter().for_each(|token| self.table.add_evidence(token as usize, evidence));
+    }
+
+    fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
+        let Evidence::States(evidence, count) = evidence else { return false };
+        let (before, mut steps) = (evidence.clone(), Vec::new());
+        let dims = self.table.spec().obs_dim();
+        for (pair, &action) in obs.windows(2 * dims).step_by(dims).zip(actions) {
+            self.table.discretizer().add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
+        }
+        for token in steps.into_iter().filter_map(|step| self.table.token_of(step)) {
+            self.table.add_evidence(token as usize, evidence);
+            *count += 1;
+        }
+        *evidence != before
+    }
+
+    fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
+        let rows = evidence.iter().flat_map(|evidence| match evidence {
+            Evidence::States(rows, _) => rows.as_slice(),
+            Evidence::Tokens(_) => &[],
+        });
+        self.infer_without(&rows.copied().collect::<Vec<_>>(), &[])
+    }
+
+    fn dynamics(&self, mean: &[f32]) -> Option<Vec<f32>> {
+        let (states, weights) = (self.table.states(), self.params.weights());
+        let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
+        for mean in mean.chunks(CHUNK * states) {
+            let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
+            all.extend(read(self.decode(&weights, h).exp()));
+        }
+        Some(all)
+    }
+
+    fn ood_score(&self, walk: &Trajectory) -> Option<f64> {
+        let steps = self.table.steps_of(walk).into_iter();
+        self.ood_of_tokens(&steps.map(|step| self.table.token_of(step)).collect::<Vec<_>>(), None)
+    }
+
+    fn params(&self) -> &Params {
+        &self.params
+    }
+}
+
+/// The ELBO of a [`StateEvidence`]: from part of a group's transitions, predict the outcome of all of them.
+#[derive(Debug)]
+pub(crate) struct StateEvidenceObjective {
+    model: StateEvidence,
+    sampler: ContextSampler,
+    seed: u64,
+}
+
+impl StateEvidenceObjective {
+    /// The objective of an untrained encoder.
+    pub(crate) fn new(
+        table: Arc<StateTable>,
+        config: &BeliefConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let model = StateEvidence::new(table.clone(), config, seed, device)?;
+        let sampler = ContextSampler::new(table, config.context, model.params.device());
+        Ok(Self { model, sampler, seed })
+    }
+
+    /// The encoder as it stands.
+    pub(crate) fn model(&self) -> &StateEvidence {
+        &self.model
+    }
+}
+
+impl BeliefObjective for StateEvidenceObjective {
+    fn params(&self) -> &Params {
+        &self.model.params
+    }
+
+    fn params_mut(&mut self) -> &mut Params {
+        &mut self.model.params
+    }
+
+    fn loss(&self, weights: &Weights, step: u64) -> (Tensor<1>, Metrics) {
+        let (model, config) = (&self.model, &self.model.config);
+        let (states, batch) = (model.table.states(), config.batch);
+        let mut rng = stream(self.seed, "belief-batch", &[step]);
+        let ContextBatch { entered, blocked, truth, groups } = self.sampler.draw(&mut rng, batch);
+        // What is made of several groups is none of them.
+        let hide = |groups: Vec<usize>| {
+            let forgotten = groups.len() > 1 || rng.random_bool(config.forget);
+            if forgotten { groups } else { Vec::new() }
+        };
+        let hidden: Vec<Vec<usize>> = groups.into_iter().map(hide).collect();
+        let belief = model.encode(weights, entered, blocked, model.hidden(&hidden, batch));
+        let h = if config.sample {
+            let noise = StandardNormal.sample_iter(&mut rng).take(batch * states).collect();
+            belief.sample(upload(noise, [batch, states], model.params.device()))
+        } else {
+            belief.mean.clone()
+        };
+        let log_p = model.decode(weights, h); // [batch * pairs, outcomes]
+        let tried = truth.clone().sum().clamp_min(1.0); // pairs that anyone tried
+        let truth = truth.reshape(log_p.dims());
+        let prediction = -(log_p * truth).sum() / tried; // [1]
+        let kl = belief.kl();
+        let loss = prediction.clone() + kl.clone() * config.kl;
+        (loss.clone(), vec![("loss", loss), ("prediction", prediction), ("kl", kl)])
+    }
+}

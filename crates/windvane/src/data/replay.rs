@@ -1,0 +1,408 @@
+//! The replay buffer: columns of a data set on the device, uploaded once; the host draws row numbers only.
+
+use super::actions::ActionCodec;
+use super::encoder::{DeviceEncoder, ObservationEncoder, moments};
+use super::{EncoderConfig, split_groups};
+use crate::error::LearnError;
+use crate::nn::{upload, upload_indices};
+use burn::tensor::{Device, Int, Tensor};
+use rand::RngExt as _;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use windvane_world::episodes::{Episodes, Window};
+use windvane_world::rng::stream;
+use windvane_world::trajectory::Trajectory;
+use windvane_world::{Action, ContextId, EnvSpec, Rng};
+
+/// Weight of actions and changes beside states in a token: there are fewer of them.
+pub(crate) const TOKEN_GAIN: f32 = 4.0;
+/// Transitions that the scale of changes is measured on.
+const SAMPLE: usize = 4096;
+/// Draws before a transition is taken whatever its action.
+const TRIES: usize = 64;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[TOKEN_GAIN as f64, SAMPLE as f64, TRIES as f64];
+
+/// How observations, actions and transitions of one environment look to networks: all that an agent keeps of its data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Codec {
+    spec: EnvSpec,
+    observations: ObservationEncoder,
+    actions: ActionCodec,
+    action_repeat: usize,
+    /// Standard deviation of the change of each coordinate over a held action.
+    change_scale: Vec<f32>,
+}
+
+impl Codec {
+    /// The codec that `config` asks for, scaled by what `data` holds.
+    pub fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self, LearnError> {
+        let actions = ActionCodec::new(&data.spec().action, config)?;
+        let mut rng = stream(seed, "memory", &[]);
+        let (mut sample, mut changes) = (Vec::new(), Vec::new());
+        let (dims, repeat) = (data.spec().obs_dim(), config.action_repeat);
+        for _ in 0..SAMPLE {
+            let Some(window) = data.sample_window(&mut rng, repeat) else { break };
+            let obs = data.observations(window.episode);
+            let (from, to) = (window.start * dims, (window.start + repeat) * dims);
+            sample.extend_from_slice(&obs[from..from + dims]);
+            changes.extend(obs[to..to + dims].iter().zip(&obs[from..]).map(|(to, from)| to - from));
+        }
+        let scale = |dim: usize| moments(changes.iter().skip(dim).step_by(dims).copied()).1.max(1e-6);
+        Ok(Self {
+            observations: ObservationEncoder::new(data.spec(), config, &sample, seed),
+            change_scale: (0..dims).map(scale).collect(),
+            spec: data.spec().clone(),
+            actions,
+            action_repeat: repeat,
+        })
+    }
+
+    /// Whether its parts fit each other and `config`, after it was read from a file.
+    pub(crate) fn check(&self, config: &EncoderConfig) -> Result<(), String> {
+        let dims = self.spec.obs_dim();
+        let actions = ActionCodec::new(&self.spec.action, config).map_err(|error| error.to_string())?;
+        let sizes =
+            self.change_scale.len() == dims && self.change_scale.iter().all(|x| x.is_finite() && *x > 0.0);
+        let fits = sizes && self.observations.fits(dims) && actions == self.actions;
+        if !fits || self.action_repeat != config.action_repeat {
+            return Err("the codec does not fit its environment and settings".into());
+        }
+        Ok(())
+    }
+
+    /// The visible side of the environment.
+    pub fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    /// The encoder of observations.
+    pub fn observations(&self) -> &ObservationEncoder {
+        &self.observations
+    }
+
+    /// The codec of actions.
+    pub fn actions(&self) -> &ActionCodec {
+        &self.actions
+    }
+
+    /// Environment steps that an action is held.
+    pub fn action_repeat(&self) -> usize {
+        self.action_repeat
+    }
+
+    /// Standard deviation of the change of each coordinate over a held action.
+    pub fn change_scale(&self) -> &[f32] {
+        &self.change_scale
+    }
+
+    /// Numbers in an observation.
+    pub fn dims(&self) -> usize {
+        self.change_scale.len()
+    }
+
+    /// Numbers in a token.
+    pub fn token_width(&self) -> usize {
+        self.observations.width() + self.actions.width() + self.dims()
+    }
+
+    /// Encodings of rows of observations.
+    pub fn encode(&self, obs: &[f32]) -> Vec<f32> {
+        let mut features = Vec::new();
+        obs.chunks_exact(self.dims()).for_each(|obs| self.observations.push(obs, &mut features));
+        features
+    }
+
+    /// The tokens of a trajectory.
+    pub fn tokens_of(&self, walk: &Trajectory) -> Vec<f32> {
+        let mut tokens = Vec::new();
+        self.push_tokens(walk.len(), walk.observations(), |step| walk.actions().get(step), &mut tokens);
+        tokens
+    }
+
+    /// Adds a token for every held action of so many steps: the state, the mean action, the change.
+    pub fn push_tokens<'a>(
+        &self,
+        steps: usize,
+        obs: &[f32],
+        action: impl Fn(usize) -> Action<'a>,
+        tokens: &mut Vec<f32>,
+    ) {
+        let (dims, repeat) = (self.dims(), self.action_repeat);
+        for start in (0..(steps + 1).saturating_sub(repeat)).step_by(repeat) {
+            let state = &obs[start * dims..][..dims];
+            self.observations.push(state, tokens);
+            let place = tokens.len();
+            self.actions.encode((start..start + repeat).map(&action), tokens);
+            let next = &obs[(start + repeat) * dims..];
+            let change = state.iter().zip(next).zip(&self.change_scale);
+            tokens.extend(change.map(|((from, to), scale)| (to - from) / scale));
+            tokens[place..].iter_mut().for_each(|x| *x *= TOKEN_GAIN);
+        }
+    }
+}
+
+/// A [`Codec`] with its constants on a device.
+#[derive(Clone, Debug)]
+pub struct DeviceCodec {
+    /// The encoder of observations.
+    pub observations: DeviceEncoder,
+    /// `[1, dims]`.
+    pub change_scale: Tensor<2>,
+    /// The encodings of all actions, `[n, width]`; nothing for vectors.
+    pub all_actions: Option<Tensor<2>>,
+}
+
+impl DeviceCodec {
+    /// Puts the constants of `codec` on `device`.
+    pub fn new(codec: &Codec, device: &Device) -> Self {
+        let encodings = |n: usize| (0..n).flat_map(|action| codec.actions.encoding(action)).collect();
+        let all_actions = codec.actions.n_actions().map(|n| upload(encodings(n), [n, codec.actions.width()], device));
+        Self {
+            observations: DeviceEncoder::new(&codec.observations, device),
+            change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),
+            all_actions,
+        }
+    }
+}
+
+/// A data set on the device, and how rows of it are drawn.
+#[derive(Debug)]
+pub struct Replay {
+    data: Episodes,
+    codec: Arc<Codec>,
+    constants: DeviceCodec,
+    /// Groups that are learned from, and those that are held out to measure on.
+    learned: Vec<usize>,
+    held_out: Vec<usize>,
+    /// `[rows, dims]`: every observation, episode after episode; a transition goes by the row it begins at.
+    observations: Tensor<2>,
+    /// `[rows, width]`: the mean action of the held window that begins there.
+    actions: Tensor<2>,
+    /// `[rows]`: its number, where actions are numbered.
+    indices: Tensor<1, Int>,
+    /// The same on the host; nothing where the window holds no single action.
+    held: Vec<bool>,
+    /// `[rows, 1]`: 0 where the dynamics ended the episode within the window, else 1.
+    not_terminal: Tensor<2>,
+}
+
+/// Transitions over held actions, on the device.
+#[derive(Clone, Debug)]
+pub struct Transitions {
+    /// Observations, `[rows, dims]`.
+    pub obs: Tensor<2>,
+    /// Their encodings, `[rows, features]`.
+    pub s: Tensor<2>,
+    /// Encoded actions, `[rows, width]`.
+    pub a: Tensor<2>,
+    /// Numbers of the actions, `[rows]`.
+    pub index: Tensor<1, Int>,
+    /// Observations that followed, `[rows, dims]`.
+    pub next_obs: Tensor<2>,
+    /// Their encodings, `[rows, features]`.
+    pub next: Tensor<2>,
+    /// Changes in units of the change scale, `[rows, dims]`.
+    pub change: Tensor<2>,
+    /// 0 where the dynamics ended the episode, else 1, `[rows, 1]`.
+    pub not_terminal: Tensor<2>,
+}
+
+impl Replay {
+    /// Uploads `data`. An error if a learned group has fewer than two episodes of at least `shortest` transitions.
+    pub fn new(
+        data: Episodes,
+        config: &EncoderConfig,
+        [held_out, shortest]: [f64; 2],
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let shortest = (shortest as usize).max(config.action_repeat);
+        let enough = |group| data.group_episodes(group).filter(|&e| data.length(e) >= shortest).count() >= 2;
+        if let Some(group) = (0..data.groups()).find(|&group| !enough(group)) {
+            let problem =
+                format!("group {group} has fewer than 2 episodes of at least {shortest} transitions");
+            return Err(LearnError::run(data.path(), problem));
+        }
+        let codec = Arc::new(Codec::new(&data, config, seed)?);
+        let device = device.clone().without_autodiff();
+        let (learned, held_groups) = split_groups(&data, held_out);
+        let (dims, repeat, width) = (codec.dims(), codec.action_repeat(), codec.actions().width());
+        let rows = data.transitions() + data.episodes();
+        let mut observations = Vec::with_capacity(rows * dims);
+        let (mut actions, mut not_terminal) = (Vec::with_capacity(rows * width), Vec::with_capacity(rows));
+        let (mut indices, mut held) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for episode in 0..data.episodes() {
+            observations.extend_from_slice(data.observations(episode));
+            let (length, taken) = (data.length(episode), data.actions(episode));
+            for start in 0..=length {
+                let begins = actions.len();
+                if start + repeat <= length {
+                    codec.actions().encode((start..start + repeat).map(|step| taken.get(step)), &mut actions);
+                } else {
+                    actions.resize(begins + width, 0.0);
+                }
+                let index = codec.actions().index(&actions[begins..]);
+                indices.push(index.unwrap_or(0) as i64);
+                held.push(index.is_some());
+                let over = data.terminated(episode) && start + repeat == length;
+                not_terminal.push(f32::from(u8::from(!over)));
+            }
+        }
+        Ok(Self {
+            observations: upload(observations, [rows, dims], &device),
+            actions: upload(actions, [rows, width], &device),
+            indices: upload_indices(indices, &device),
+            not_terminal: upload(not_terminal, [rows, 1], &device),
+            constants: DeviceCodec::new(&codec, &device),
+            held,
+            data,
+            codec,
+            learned,
+            held_out: held_groups,
+        })
+    }
+
+    /// The data set.
+    pub fn data(&self) -> &Episodes {
+        &self.data
+    }
+
+    /// How it looks to networks.
+    pub fn codec(&self) -> &Arc<Codec> {
+        &self.codec
+    }
+
+    /// The codec's constants on the device.
+    pub fn constants(&self) -> &DeviceCodec {
+        &self.constants
+    }
+
+    /// Number of groups that are learned from.
+    pub fn groups(&self) -> usize {
+        self.learned.len()
+    }
+
+    /// Draws a group.
+    pub fn draw_group(&self, rng: &mut Rng) -> usize {
+        rng.random_range(0..self.learned.len())
+    }
+
+    /// The context of each group; nothing where contexts are not labelled.
+    pub fn privileged_contexts(&self) -> Option<Vec<ContextId>> {
+        let labels = self.data.privileged_context_labels()?;
+        Some(self.learned.iter().map(|&group| labels.of(self.data.group_episodes(group).start)).collect())
+    }
+
+    /// The row of a transition of `group`, drawn uniformly from those whose action is held.
+    pub fn draw(&self, rng: &mut Rng, group: usize) -> usize {
+        let mut row = 0;
+        for _ in 0..TRIES {
+            let window = self.window(rng, self.learned[group], self.codec.action_repeat);
+            let Some(window) = window else { break };
+            row = self.row(window);
+            if self.held[row] {
+                break;
+            }
+        }
+        row
+    }
+
+    /// The row of a state of `group`, drawn uniformly.
+    pub fn draw_state(&self, rng: &mut Rng, group: usize) -> usize {
+        self.window(rng, self.learned[group], 1).map_or(0, |window| self.row(window))
+    }
+
+    /// The row of a state so many held actions after the one at `row`, or of the last one of its episode.
+    pub fn later(&self, row: usize, actions: usize) -> usize {
+        let episode = self.episode_of(row);
+        let last = self.first_row(episode) + self.data.length(episode);
+        (row + actions * self.codec.action_repeat).min(last)
+    }
+
+    /// The rows of the transitions of a context of `group`: so many consecutive steps of one episode, or as many as there are.
+    pub fn draw_context(&self, rng: &mut Rng, group: usize, steps: usize) -> Vec<usize> {
+        self.context_of(rng, self.learned[group], steps)
+    }
+
+    /// The same of a held-out group; of a learned one if none is held out.
+    pub fn draw_held_out_context(&self, rng: &mut Rng, steps: usize) -> Vec<usize> {
+        let from = if self.held_out.is_empty() { &self.learned } else { &self.held_out };
+        let group = from[rng.random_range(0..from.len())];
+        self.context_of(rng, group, steps)
+    }
+
+    fn context_of(&self, rng: &mut Rng, group: usize, steps: usize) -> Vec<usize> {
+        let longest = self.data.group_episodes(group).map(|e| self.data.length(e)).max().unwrap_or(0);
+        let (steps, repeat) = (steps.min(longest), self.codec.action_repeat);
+        let Some(window) = self.window(rng, group, steps) else { return Vec::new() };
+        let first = self.row(window);
+        (0..(steps + 1).saturating_sub(repeat)).step_by(repeat).map(|step| first + step).collect()
+    }
+
+    fn window(&self, rng: &mut Rng, group: usize, steps: usize) -> Option<Window> {
+        self.data.sample_group_window(rng, group, steps)
+    }
+
+    fn first_row(&self, episode: usize) -> usize {
+        self.data.span(episode).start + episode
+    }
+
+    fn row(&self, window: Window) -> usize {
+        self.first_row(window.episode) + window.start
+    }
+
+    fn episode_of(&self, row: usize) -> usize {
+        // Episodes have one observation more than transitions, so the row runs ahead by the episode's number.
+        let (mut low, mut high) = (0, self.data.episodes());
+        while high - low > 1 {
+            let middle = usize::midpoint(low, high);
+            if self.first_row(middle) <= row { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// The observation of a row, on the host.
+    pub fn host_state(&self, row: usize) -> &[f32] {
+        let episode = self.episode_of(row);
+        let dims = self.codec.dims();
+        &self.data.observations(episode)[(row - self.first_row(episode)) * dims..][..dims]
+    }
+
+    /// Rows by their numbers, on the device.
+    pub fn rows(&self, rows: &[usize]) -> Tensor<1, Int> {
+        upload_indices(rows.iter().map(|&row| row as i64).collect(), &self.observations.device())
+    }
+
+    /// Observations of rows, `[rows, dims]`.
+    pub fn states(&self, rows: Tensor<1, Int>) -> Tensor<2> {
+        self.observations.clone().select(0, rows)
+    }
+
+    /// Encodings of rows, `[rows, features]`.
+    pub fn encoded(&self, rows: Tensor<1, Int>) -> Tensor<2> {
+        self.constants.observations.encode(self.states(rows))
+    }
+
+    /// Transitions by the rows they begin at.
+    pub fn transitions(&self, rows: Tensor<1, Int>) -> Transitions {
+        let obs = self.states(rows.clone());
+        let next_obs = self.states(rows.clone() + self.codec.action_repeat as i64);
+        Transitions {
+            s: self.constants.observations.encode(obs.clone()),
+            a: self.actions.clone().select(0, rows.clone()),
+            index: self.indices.clone().select(0, rows.clone()),
+            next: self.constants.observations.encode(next_obs.clone()),
+            change: (next_obs.clone() - obs.clone()) / self.constants.change_scale.clone(),
+            not_terminal: self.not_terminal.clone().select(0, rows),
+            obs,
+            next_obs,
+        }
+    }
+
+    /// Tokens (state, action, change) of transitions, `[rows, token]`.
+    pub fn tokens(&self, rows: Tensor<1, Int>) -> Tensor<2> {
+        let Transitions { s, a, change, .. } = self.transitions(rows);
+        Tensor::cat(vec![s, a * TOKEN_GAIN, change * TOKEN_GAIN], 1)
+    }
+}

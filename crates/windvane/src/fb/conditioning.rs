@@ -1,0 +1,173 @@
+//! What F is conditioned on: nothing, the belief, or the context's id; and the contexts it is trained in, computed once.
+
+use super::config::FbConfig;
+use super::tasks::cone_means;
+use crate::belief::contexts::ContextSampler;
+use crate::belief::{BeliefConfig, BeliefEncoder, Posteriors, StateEvidence, TransitionSet, mean_of_rows};
+use crate::data::{Replay, StateTable};
+use crate::methods::{Condition, Draw, Method};
+use rand::RngExt as _;
+use std::sync::Arc;
+use windvane_world::ContextId;
+use windvane_world::rng::stream;
+
+/// Makes conditioning inputs of what is known of a context.
+#[derive(Clone, Debug)]
+pub enum Conditioner {
+    /// F is unconditioned.
+    Nothing,
+    /// The belief, centred and scaled to unit size.
+    Belief {
+        /// Mean of h over the training contexts.
+        mean: Vec<f32>,
+        /// One over the root mean square of h around it.
+        scale: f32,
+    },
+    /// One-hot among the training groups; zeros for others.
+    ContextId {
+        /// The context of each group, where the data tells.
+        contexts: Vec<ContextId>,
+    },
+}
+
+impl Conditioner {
+    /// Numbers in a conditioning input of observations.
+    pub fn width(&self, groups: usize) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Belief { mean, .. } => mean.len(),
+            Self::ContextId { .. } => groups,
+        }
+    }
+
+    /// Centred and scaled beliefs, `[count * dim]` each.
+    pub fn centred(&self, beliefs: &[f32]) -> Vec<f32> {
+        let Self::Belief { mean, scale } = self else { return Vec::new() };
+        let centred = |h: &[f32]| h.iter().zip(mean).map(|(h, m)| (h - m) * scale).collect::<Vec<_>>();
+        beliefs.chunks_exact(mean.len()).flat_map(centred).collect()
+    }
+
+    /// The training group of a context whose id is told; nothing for one that training did not meet.
+    pub fn group_of(&self, context: ContextId) -> Option<usize> {
+        let Self::ContextId { contexts } = self else { return None };
+        contexts.iter().position(|known| *known == context)
+    }
+
+    /// The conditioner of beliefs `[count * dim]`.
+    fn of_beliefs(beliefs: &[f32], dim: usize) -> Self {
+        let mean = mean_of_rows(beliefs, dim);
+        let square: f64 = beliefs
+            .chunks_exact(dim)
+            .flat_map(|row| row.iter().zip(&mean).map(|(x, m)| f64::from(x - m).powi(2)))
+            .sum();
+        let scale = 1.0 / ((square / beliefs.len().max(1) as f64).sqrt().max(1e-6) as f32);
+        Self::Belief { mean, scale }
+    }
+}
+
+/// Contexts that F is trained in, each computed once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TrainingContexts {
+    /// Observations: conditioning inputs, `[count * width]`; empty for a width of 0.
+    pub(crate) inputs: Vec<f32>,
+    /// Observations: the beliefs that the predictor is given, `[count * dim]`; empty without.
+    pub(crate) beliefs: Vec<f32>,
+    /// Listed states: the predictor's dynamics, `[count * vocabulary]`.
+    pub(crate) dynamics: Vec<f32>,
+    /// Mean directions of cones, `[count * d]`; empty without.
+    pub(crate) axes: Vec<f32>,
+    /// The group that each comes from.
+    pub(crate) groups: Vec<usize>,
+}
+
+/// The conditioner of `method` on listed states, and the contexts that F is trained in.
+pub(crate) fn listed(
+    method: &Method,
+    table: &Arc<StateTable>,
+    belief: Option<&StateEvidence>,
+    (config, fb): (&BeliefConfig, &FbConfig),
+    seed: u64,
+) -> (Conditioner, TrainingContexts) {
+    let (average, groups) = (table.average(), table.groups().len());
+    match (method.condition, belief) {
+        (Condition::Belief, Some(belief)) => {
+            let states = table.states();
+            let mut evidence = vec![0.0; config.cached * states * 2];
+            let (mut numbers, mut hidden) = (Vec::new(), Vec::new());
+            for (i, evidence) in evidence.chunks_exact_mut(states * 2).enumerate() {
+                let (group, mut rng) = (i % groups, stream(seed, "beliefs", &[i as u64]));
+                for position in ContextSampler::draw_positions(table, &config.context, &mut rng, group) {
+                    table.add_evidence(table.tokens()[position] as usize, evidence);
+                }
+                numbers.push(group);
+                hidden.push(if rng.random_bool(fb.unknown_contexts) { vec![group] } else { Vec::new() });
+            }
+            let Posteriors { mean, .. } = belief.infer_without(&evidence, &hidden);
+            let conditioner = Conditioner::of_beliefs(&mean, states);
+            let axes = if method.draw == Draw::Cone {
+                cone_means(&conditioner.centred(&mean), states, fb.dim)
+            } else {
+                Vec::new()
+            };
+            let dynamics = belief.dynamics(&mean).unwrap_or_default();
+            (conditioner, TrainingContexts { dynamics, axes, groups: numbers, ..TrainingContexts::default() })
+        }
+        (Condition::ContextId, _) => {
+            let contexts = (0..groups).filter_map(|group| table.privileged_context(group)).collect();
+            let dynamics = (0..groups).flat_map(|group| table.dynamics_of(group, &average)).collect();
+            let numbers = (0..groups).collect();
+            let contexts = Conditioner::ContextId { contexts };
+            (contexts, TrainingContexts { dynamics, groups: numbers, ..TrainingContexts::default() })
+        }
+        (Condition::Nothing | Condition::Belief, _) => {
+            (Conditioner::Nothing, TrainingContexts { dynamics: average, groups: vec![0], ..TrainingContexts::default() })
+        }
+    }
+}
+
+/// The conditioner of `method` on observations, and the contexts that F is trained in.
+pub(crate) fn observations(
+    method: &Method,
+    replay: &Replay,
+    belief: Option<&TransitionSet>,
+    (config, fb): (&BeliefConfig, &FbConfig),
+    seed: u64,
+) -> (Conditioner, TrainingContexts) {
+    let groups = replay.groups();
+    match (method.condition, belief) {
+        (Condition::Belief, Some(belief)) => {
+            let (mut numbers, mut contexts) = (Vec::new(), Vec::new());
+            for i in 0..config.cached.max(groups) {
+                let mut rng = stream(seed, "beliefs", &[i as u64]);
+                let steps = rng.random_range(config.min_context..=config.max_context);
+                let rows = replay.draw_context(&mut rng, i % groups, steps);
+                contexts.push(crate::nn::read(replay.tokens(replay.rows(&rows))));
+                numbers.push(i % groups);
+            }
+            let beliefs = belief.infer_tokens(&contexts.iter().map(Vec::as_slice).collect::<Vec<_>>()).mean;
+            let conditioner = Conditioner::of_beliefs(&beliefs, belief.dim());
+            let inputs = conditioner.centred(&beliefs);
+            let axes = if method.draw == Draw::Cone {
+                cone_means(&inputs, belief.dim(), fb.dim)
+            } else {
+                Vec::new()
+            };
+            (conditioner, TrainingContexts { inputs, beliefs, axes, groups: numbers, ..TrainingContexts::default() })
+        }
+        (Condition::ContextId, _) => {
+            let one_hot = (0..groups * groups).map(|i| f32::from(u8::from(i / groups == i % groups))).collect();
+            let contexts = replay.privileged_contexts().unwrap_or_default();
+            let all = TrainingContexts {
+                inputs: one_hot,
+                beliefs: belief.map(TransitionSet::embeddings).unwrap_or_default(),
+                groups: (0..groups).collect(),
+                ..TrainingContexts::default()
+            };
+            (Conditioner::ContextId { contexts }, all)
+        }
+        (Condition::Nothing | Condition::Belief, _) => {
+            let all = TrainingContexts { groups: (0..groups).collect(), ..TrainingContexts::default() };
+            (Conditioner::Nothing, all)
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! F and B on listed states: every expectation over states is exact.
+
+use super::conditioning::TrainingContexts;
+use super::config::{FbConfig, ForwardForm};
+use super::loss;
+use super::networks::Backward;
+use super::target::{BackedUp, Backup, Dynamics, policy};
+use super::tasks::{TaskDistribution, TaskDraws, Tasks};
+use super::tokens::TokenNet;
+use super::trainer::FbObjective;
+use crate::data::{StateTable, bad_setting};
+use crate::error::LearnError;
+use crate::nn::{Params, Weights, ops, read, upload, upload_indices};
+use crate::train::Metrics;
+use burn::tensor::{Device, Tensor};
+use rand::RngExt as _;
+use std::sync::Arc;
+use windvane_world::rng::stream;
+
+/// Pairs of a context and a task that go through the networks at once; bounds memory, not results.
+const CHUNK: usize = 64;
+/// Weight of a state that cannot be entered beside one that can.
+const UNREACHABLE: f64 = 1e-3;
+
+/// F and B with their weights.
+#[derive(Clone, Debug)]
+pub struct ListedModel {
+    config: FbConfig,
+    table: Arc<StateTable>,
+    params: Params,
+    features: Features,
+    net: TokenNet,
+    backup: Backup,
+    /// `[states, states]`: one-hot encodings of all states.
+    one_hot: Tensor<2>,
+}
+
+/// Features of states.
+#[derive(Clone, Debug)]
+enum Features {
+    /// B, learned with F.
+    Learned(Backward),
+    /// Learned beforehand, `[states, d]`.
+    Given(Tensor<2>),
+}
+
+/// F of every state (and action) for groups of a context and a task.
+struct Forward {
+    /// (1 - gamma) F or U, `[groups * rows, d]`.
+    f: Tensor<2>,
+    /// Its value F z / d, `[groups * rows, 1]`.
+    value: Tensor<2>,
+}
+
+impl ListedModel {
+    /// Untrained maps over the states of `table`; over `given [states * d]` features instead of B, where there are any.
+    pub fn new(
+        table: Arc<StateTable>,
+        given: Option<Vec<f32>>,
+        config: &FbConfig,
+        persistence: f32,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let device = &device.clone().without_autodiff();
+        let states = table.states();
+        let mut config = config.clone();
+        if let Some(given) = &given {
+            config.dim = given.len() / states;
+        }
+        if config.ensemble != 1 {
+            return Err(bad_setting(format!("\"fb.ensemble\" is {}; listed states take 1", config.ensemble)));
+        }
+        let heads = match config.forward {
+            ForwardForm::Paper => table.actions(),
+            ForwardForm::Predictor => 1,
+        };
+        let mut params = Params::new(device, seed);
+        let features = match given {
+            Some(given) => Features::Given(upload(given, [states, config.dim], device)),
+            None => Features::Learned(Backward::new(&mut params, [states, 0], &config, device)?),
+        };
+        let output = heads * config.value_head.width(config.dim);
+        let shape = [states, table.actions(), config.dim, output];
+        let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states))).collect();
+        Ok(Self {
+            net: TokenNet::new(&mut params, shape, &config.net, device)?,
+            backup: Backup::new(&table, config.gamma, persistence, device),
+            one_hot: upload(one_hot, [states, states], device),
+            config,
+            table,
+            params,
+            features,
+        })
+    }
+
+    /// The settings it was built with.
+    pub fn config(&self) -> &FbConfig {
+        &self.config
+    }
+
+    /// The listed states.
+    pub fn table(&self) -> &Arc<StateTable> {
+        &self.table
+    }
+
+    /// Its weights.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Its weights, to read them from a file.
+    pub fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
+    /// B of every state, or its given features, `[states * d]`.
+    pub fn backward(&self) -> Vec<f32> {
+        read(self.b(&self.params.weights()))
+    }
+
+    /// Whether features were learned beforehand, so that F becomes their successor features.
+    pub fn has_given_features(&self) -> bool {
+        matches!(self.features, Features::Given(_))
+    }
+
+    fn b(&self, weights: &Weights) -> Tensor<2> {
+        match &self.features {
+            Features::Learned(backward) => backward.forward(weights, &self.one_hot, self.config.dim),
+            Features::Given(features) => features.clone(),
+        }
+    }
+
+    /// The reward that task vectors stand for, `r(s) = B(s) z / d`, `[groups, states]`.
+    fn rewards(&self, z: &Tensor<2>, b: &Tensor<2>) -> Tensor<2> {
+        ops::products(z.clone(), b.clone()) / self.config.dim as f64
+    }
+
+    fn forward(&self, weights: &Weights, local: [Tensor<3>; 2], z: &Tensor<2>, reward: Tensor<2>) -> Forward {
+        let raw = self.net.forward(weights, local, z.clone(), reward);
+        let rows = raw.dims()[0] * self.heads();
+        let raw = raw.reshape([rows, self.config.value_head.width(self.config.dim)]);
+        let (f, value) = self.config.value_head.assemble(raw, z);
+        Forward { f, value }
+    }
+
+    fn heads(&self) -> usize {
+        match self.config.forward {
+            ForwardForm::Paper => self.table.actions(),
+            ForwardForm::Predictor => 1,
+        }
+    }
+
+    /// Q of every action in every state, `[count * states * actions]`, in contexts with `dynamics [count * vocabulary]`, each for
+    /// its own task vector `[count * d]`: by F alone.
+    pub fn action_values(&self, dynamics: &[f32], tasks: &[f32]) -> Vec<f32> {
+        let (vocabulary, dim) = (self.table.vocabulary(), self.config.dim);
+        let (weights, device) = (self.params.weights(), self.params.device());
+        let b = self.b(&weights);
+        let mut values = Vec::with_capacity(tasks.len() / dim * self.table.pairs());
+        for (p, z) in dynamics.chunks(CHUNK * vocabulary).zip(tasks.chunks(CHUNK * dim)) {
+            let groups = z.len() / dim;
+            let dynamics = self.backup.split(upload(p.to_vec(), [groups, vocabulary], device));
+            let z: Tensor<2> = upload(z.to_vec(), [groups, dim], device);
+            let reward = self.rewards(&z, &b);
+            let value = self.forward(&weights, self.backup.local(&dynamics), &z, reward.clone()).value;
+            values.extend(read(match self.config.forward {
+                ForwardForm::Paper => value.reshape([groups, self.table.pairs()]),
+                ForwardForm::Predictor => {
+                    self.backup.q(&dynamics, value.reshape([groups, self.table.states()]), &reward)
+                }
+            }));
+        }
+        values
+    }
+
+    /// What F says of every state (and action) in a context with `dynamics [vocabulary]` for the task `z [d]`: the share of
+    /// discounted time in each state, F B / d, `[rows * states]`, or successor features of given ones, `[rows * d]`.
+    /// Rows are states for U, which counts the state itself, and pairs of state and action for heads, which count what follows.
+    pub fn measure(&self, dynamics: &[f32], z: &[f32]) -> Vec<f32> {
+        let (weights, device) = (self.params.weights(), self.params.device());
+        let b = self.b(&weights);
+        let dynamics = self.backup.split(upload(dynamics.to_vec(), [1, dynamics.len()], device));
+        let z: Tensor<2> = upload(z.to_vec(), [1, z.len()], device);
+        let reward = self.rewards(&z, &b);
+        let f = self.forward(&weights, self.backup.local(&dynamics), &z, reward).f;
+        if self.has_given_features() { read(f) } else { read(ops::products(f, b) / self.config.dim as f64) }
+    }
+}
+
+/// The objective of F and B on listed states.
+#[derive(Debug)]
+pub(crate) struct ListedObjective {
+    model: ListedModel,
+    contexts: TrainingContexts,
+    distribution: TaskDistribution,
+    /// Dynamics of the contexts as the predictor tells them, `[contexts, vocabulary]`, and as the data of their groups shows
+    /// them, which is what heads learn from.
+    dynamics: Tensor<2>,
+    data_dynamics: Option<Tensor<2>>,
+    /// How often each state is drawn as a goal in each context, `[contexts * states]`, summed up.
+    goals: Vec<f32>,
+    seed: u64,
+}
+
+/// One step's contexts and tasks.
+#[derive(Debug)]
+pub(crate) struct ListedBatch {
+    /// Dynamics that F sees, and that targets are backed up through, once for each task.
+    seen: Dynamics,
+    backed_up: Dynamics,
+    tasks: Tasks,
+}
+
+impl ListedObjective {
+    /// The objective of an untrained model.
+    pub(crate) fn new(
+        model: ListedModel,
+        contexts: TrainingContexts,
+        distribution: TaskDistribution,
+        seed: u64,
+    ) -> Self {
+        let (table, device) = (&model.table, model.params.device());
+        let (states, vocabulary) = (table.states(), table.vocabulary());
+        let count = contexts.groups.len();
+        let mut goals = Vec::with_capacity(count * states);
+        for p in contexts.dynamics.chunks_exact(vocabulary) {
+            let mut total = 0.0;
+            for open in enterable(table, p) {
+                total += open + UNREACHABLE as f32;
+                goals.push(total);
+            }
+        }
+        let data_dynamics = (model.config.forward == ForwardForm::Paper && count > 1).then(|| {
+            let average = table.average();
+            let of_groups: Vec<Vec<f32>> =
+                (0..table.groups().len()).map(|group| table.dynamics_of(group, &average)).collect();
+            let rows = contexts.groups.iter().flat_map(|&group| of_groups[group].iter().copied());
+            upload(rows.collect(), [count, vocabulary], device)
+        });
+        let dynamics = upload(contexts.dynamics.clone(), [count, vocabulary], device);
+        Self { model, contexts, distribution, dynamics, data_dynamics, goals, seed }
+    }
+
+    /// The model as it stands.
+    pub(crate) fn model(&self) -> &ListedModel {
+        &self.model
+    }
+}
+
+impl FbObjective for ListedObjective {
+    type Batch = ListedBatch;
+
+    fn params(&self) -> &Params {
+        &self.model.params
+    }
+
+    fn params_mut(&mut self) -> &mut Params {
+        &mut self.model.params
+    }
+
+    fn sample(&self, step: u64, frozen: &Weights) -> ListedBatch {
+        let (model, device) = (&self.model, self.model.params.device());
+        let FbConfig { dim, contexts, tasks, .. } = model.config;
+        let states = model.table.states();
+        let mut rng = stream(self.seed, "fb-batch", &[step]);
+        let mut draws = TaskDraws::new(dim);
+        let mut chosen = Vec::with_capacity(contexts);
+        for _ in 0..contexts {
+            let context = rng.random_range(0..self.contexts.groups.len());
+            let goals = &self.goals[context * states..][..states];
+            let axis = self.contexts.axes.get(context * dim..(context + 1) * dim).unwrap_or_default();
+            for _ in 0..tasks {
+                draws.draw(&mut rng, &model.config, &self.distribution, axis, states, |rng| {
+                    let at = rng.random::<f32>() * goals[states - 1];
+                    goals.partition_point(|total| *total <= at).min(states - 1)
+                });
+            }
+            chosen.push(context as i64);
+        }
+        let chosen = upload_indices(chosen, device);
+        let b = model.b(frozen);
+        let tasks = draws.on_device(device, Some(&b), |goals| b.clone().select(0, goals));
+        let pick = |p: &Tensor<2>| model.backup.split(p.clone().select(0, chosen.clone()));
+        let seen = pick(&self.dynamics);
+        let backed_up = self.data_dynamics.as_ref().map_or_else(|| seen.clone(), pick);
+        ListedBatch { backed_up: backed_up.repeated(model.config.tasks), seen, tasks }
+    }
+
+    fn loss(&self, batch: &ListedBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
+        let (model, config) = (&self.model, &self.model.config);
+        let (states, actions, dim) = (model.table.states(), model.table.actions(), config.dim);
+        let Tasks { z, is_goal } = &batch.tasks;
+        let groups = z.dims()[0];
+        let local = model.backup.local(&batch.seen);
+        // How much each state counts: as much as it can be entered. [groups, states]
+        let weight = local[1].clone().max_dim(2) + UNREACHABLE;
+        let weight = weight.reshape([config.contexts, 1, states]).repeat(&[1, config.tasks, 1]).reshape([groups, states]);
+
+        // Targets: values first, then the measure of the policy that they give.
+        let target_b = model.b(frozen); // [states, d]
+        let reward = model.rewards(z, &target_b); // [groups, states]
+        let ahead = model.forward(frozen, local.clone(), z, reward.clone());
+        let with_measure = config.fb_coef > 0.0;
+        let (v, m) = self.state_estimates(&ahead, &reward, &target_b, with_measure);
+        let BackedUp { value, q, occupancy, bootstrap } =
+            model.backup.back_up(&batch.backed_up, v, &reward, config.target_depth, config.temperature, with_measure);
+
+        // What is trained.
+        let b = model.b(weights); // [states, d]
+        let now = model.forward(weights, local, z, model.rewards(z, &b.clone().detach()));
+        let heads = model.heads();
+        let rows = states * heads;
+        let weight_rows = weight.clone().reshape([groups, states, 1]).repeat(&[1, 1, heads]).reshape([groups * rows, 1]);
+        let mut metrics: Metrics = Vec::new();
+        let mut loss = Tensor::zeros([1], &z.device());
+        if with_measure {
+            let estimate = if model.has_given_features() {
+                now.f.clone()
+            } else {
+                ops::products(now.f.clone(), b.clone()) / dim as f64
+            };
+            let width = estimate.dims()[1];
+            let immediate = if model.has_given_features() { occupancy.matmul(target_b.clone().reshape([1, states, dim])) } else { occupancy };
+            let target = immediate + bootstrap.matmul(m); // [groups, states, width]
+            let target = if heads == 1 { target } else { self.lift(&batch.backed_up, target, &target_b) };
+            let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
+            let off = if model.has_given_features() { off / dim as f64 } else { off };
+            let fb = loss::weighted_mean(off, weight_rows.clone());
+            metrics.push(("fb", fb.clone()));
+            loss = loss + fb * config.fb_coef;
+        }
+        if let Features::Learned(backward) = &model.features
+            && backward.is_trained()
+        {
+            let gram = ops::products(b.clone(), b.clone()) / dim as f64; // [states, states]
+            let ortho = (gram - model.one_hot.clone()).powf_scalar(2.0).sum() / states as f64;
+            metrics.push(("ortho", ortho.clone()));
+            loss = loss + ortho * config.ortho_coef;
+        }
+        let value_target = if heads == 1 { value } else { q.clone() }.reshape([groups * rows, 1]);
+        let counts = if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
+        if config.value_coef > 0.0 {
+            let off = (now.value.clone() - value_target.clone()).powf_scalar(2.0);
+            let value = loss::weighted_mean(off, weight_rows.clone());
+            metrics.push(("value mse", value.clone()));
+            loss = loss + value * config.value_coef;
+        }
+        if config.log_value_coef > 0.0 {
+            let weights = weight_rows.reshape([groups, rows]) * counts.clone();
+            let log = loss::log_value(now.value.clone(), value_target, weights.reshape([groups * rows, 1]));
+            metrics.push(("log value", log.clone()));
+            loss = loss + log * config.log_value_coef;
+        }
+        if config.gap_coef > 0.0 {
+            let own = if heads == 1 {
+                let dynamics = batch.seen.repeated(config.tasks);
+                model.backup.q(&dynamics, now.value.reshape([groups, states]), &reward)
+            } else {
+                now.value.reshape([groups, states * actions])
+            };
+            let shape = [groups * states, actions];
+            let weights = (weight * counts).reshape([groups * states, 1]);
+            let gap = loss::action_gap(own.reshape(shape), q.reshape(shape), weights);
+            metrics.push(("gap", gap.clone()));
+            loss = loss + gap * config.gap_coef;
+        }
+        metrics.insert(0, ("loss", loss.clone()));
+        (loss, metrics)
+    }
+}
+
+impl ListedObjective {
+    /// The value of being in each state, `[groups, states]`, and its measure (or successor features), `[groups, states, width]`,
+    /// by the target's F.
+    fn state_estimates(
+        &self,
+        ahead: &Forward,
+        reward: &Tensor<2>,
+        b: &Tensor<2>,
+        with_measure: bool,
+    ) -> (Tensor<2>, Tensor<3>) {
+        let model = &self.model;
+        let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions(), model.config.gamma);
+        let given = model.has_given_features();
+        let m = match (with_measure, given) {
+            (false, _) => Tensor::zeros([1, 1], &reward.device()),
+            (true, true) => ahead.f.clone(),
+            (true, false) => ops::products(ahead.f.clone(), b.clone()) / model.config.dim as f64,
+        };
+        if model.heads() == 1 {
+            let width = m.dims()[1];
+            let m = if with_measure { m.reshape([groups, states, width]) } else { m.reshape([1, 1, 1]) };
+            return (ahead.value.clone().reshape([groups, states]), m);
+        }
+        let q = ahead.value.clone().reshape([groups * states, actions]);
+        let policy = policy(q.clone(), model.config.temperature); // [groups * states, actions]
+        let going_on = (q * policy.clone()).sum_dim(1).reshape([groups, states]);
+        let v = reward.clone() * (1.0 - gamma) + going_on * gamma;
+        if !with_measure {
+            return (v, m.reshape([1, 1, 1]));
+        }
+        let width = m.dims()[1];
+        let m = m.reshape([groups * states, actions, width]) * policy.reshape([groups * states, actions, 1]);
+        let m = m.sum_dim(1).reshape([groups, states, width]) * gamma;
+        let own = if given { b.clone() } else { model.one_hot.clone() };
+        (v, m + own.reshape([1, states, width]) * (1.0 - gamma))
+    }
+
+    /// From the measure of being in each state to that of each action in it, `[groups, states * actions, width]`.
+    fn lift(&self, dynamics: &Dynamics, being: Tensor<3>, b: &Tensor<2>) -> Tensor<3> {
+        let stuck = if self.model.has_given_features() { b.clone() } else { self.model.one_hot.clone() };
+        self.model.backup.lift(dynamics, being, stuck)
+    }
+}
+
+/// How likely each state is to be entered from beside it, the best way in, `[states]`.
+pub(crate) fn enterable(table: &StateTable, p: &[f32]) -> Vec<f32> {
+    let mut open = vec![0.0_f32; table.states()];
+    for (token, (p, &to)) in p.iter().zip(table.successors()).enumerate() {
+        let pair = token / table.width();
+        if token % table.width() < table.outcomes(pair) && to as usize != pair / table.actions() {
+            open[to as usize] = open[to as usize].max(*p);
+        }
+    }
+    open
+}

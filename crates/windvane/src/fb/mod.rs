@@ -1,0 +1,27 @@
+//! Forward-backward learning: the forward map F, the backward map B, the actor, and their training.
+//!
+//! One trainer ([`trainer::FbTrainer`]) takes the steps. What differs between listed states and observations is the objective it
+//! is given: [`listed`] sums over all states and backs values up through the predictor's dynamics, [`observations`] averages
+//! over a batch of transitions as the paper does. Methods plug in what F is conditioned on ([`conditioning`]) and where task
+//! vectors come from ([`tasks`]). Values are in units of the largest possible one: `(1 - gamma) F z / d`.
+
+pub mod actor;
+pub mod conditioning;
+pub mod config;
+pub mod listed;
+pub(crate) mod loss;
+pub mod networks;
+pub mod observations;
+pub(crate) mod target;
+pub mod tasks;
+mod tokens;
+pub mod trainer;
+
+pub use config::FbConfig;
+pub use listed::ListedModel;
+pub use observations::ObservationModel;
+
+/// Constants of the network on listed states that change results.
+pub(crate) fn tokens_constants() -> &'static [f64] {
+    tokens::CONSTANTS
+}

@@ -1,0 +1,281 @@
+//! The backward map, the value head, and the networks of F on observations.
+
+use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
+use crate::error::LearnError;
+use crate::nn::{
+    Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops, upload,
+};
+use burn::tensor::activation::sigmoid;
+use burn::tensor::{Device, Int, Tensor};
+use rand_distr::{Distribution as _, StandardNormal};
+use windvane_world::rng::stream;
+
+/// Offsets of the two exponents of a log value head: values begin small, the positive part above the negative.
+const POSITIVE_OFFSET: f64 = 2.0;
+const NEGATIVE_OFFSET: f64 = 5.0;
+/// Length scale of a fixed B, where a coordinate's whole range is 2.
+const FIXED_LENGTH: f32 = 0.13;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[POSITIVE_OFFSET, NEGATIVE_OFFSET, FIXED_LENGTH as f64];
+
+/// Backward map B(s), of length sqrt(d); never conditioned.
+#[derive(Clone, Debug)]
+pub(crate) enum Backward {
+    /// A network on encoded states.
+    Network(Mlp),
+    /// A vector for each listed state.
+    Table(ParamId),
+    /// Fixed Fourier features of the first numbers of an encoded state: frequencies `[inputs, d / 2]`.
+    Fourier(Tensor<2>),
+}
+
+impl Backward {
+    /// Adds B's parameters below `b/`, for encodings of `features` numbers whose first `dims` are coordinates.
+    pub(crate) fn new(
+        params: &mut Params,
+        [features, dims]: [usize; 2],
+        config: &FbConfig,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        Ok(match config.backward {
+            BackwardForm::Network => {
+                Self::Network(Mlp::new(params, "b", &MlpConfig::paper(&[features], &config.net.backward, config.dim))?)
+            }
+            BackwardForm::Table => Self::Table(params.add("b/table", [features, config.dim], Init::Normal { std: 0.1 })?),
+            BackwardForm::Fourier => {
+                let normal = StandardNormal.sample_iter(stream(0, "fixed backward", &[]));
+                let frequencies = normal.map(|x: f32| x / FIXED_LENGTH).take(dims * config.dim / 2).collect();
+                Self::Fourier(upload(frequencies, [dims, config.dim / 2], device))
+            }
+        })
+    }
+
+    /// `s [rows, features]` -> `[rows, d]`; of listed states, `s` is not looked at and all rows are given.
+    pub(crate) fn forward(&self, weights: &Weights, s: &Tensor<2>, dim: usize) -> Tensor<2> {
+        let radius = (dim as f32).sqrt();
+        match self {
+            Self::Network(net) => ops::sphere(net.forward(weights, Input::One(s.clone())), radius),
+            Self::Table(id) => ops::sphere(weights[*id].clone(), radius),
+            Self::Fourier(frequencies) => {
+                let phase = s.clone().narrow(1, 0, frequencies.dims()[0]).matmul(frequencies.clone());
+                // cos^2 + sin^2 = 1 makes the length sqrt(d).
+                Tensor::cat(vec![phase.clone().cos(), phase.sin()], 1) * std::f32::consts::SQRT_2
+            }
+        }
+    }
+
+    /// Whether it is trained at all.
+    pub(crate) fn is_trained(&self) -> bool {
+        !matches!(self, Self::Fourier(_))
+    }
+}
+
+impl ValueHead {
+    /// Numbers that a head gives for vectors of length `dim`.
+    pub(crate) fn width(self, dim: usize) -> usize {
+        match self {
+            Self::Linear => dim,
+            Self::Skip => dim + 1,
+            Self::Log => dim + 2,
+        }
+    }
+
+    /// F (times 1 - gamma), `[rows, d]`, and its value F z / d, `[rows, 1]`, from raw outputs `[rows, width]` and task vectors
+    /// `z [groups, d]` with as many rows for each.
+    pub(crate) fn assemble(self, raw: Tensor<2>, z: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+        let ([groups, dim], [rows, _]) = (z.dims(), raw.dims());
+        let z = z.clone().reshape([groups, 1, dim]);
+        let f = raw.clone().narrow(1, 0, dim).reshape([groups, rows / groups, dim]);
+        let along = (f.clone() * z.clone()).sum_dim(2) / dim as f64; // [groups, rows / groups, 1]
+        let extra = |i: usize| raw.clone().narrow(1, dim + i, 1).reshape([groups, rows / groups, 1]);
+        let (f, value) = match self {
+            Self::Linear => (f, along),
+            Self::Skip => {
+                let alpha = extra(0);
+                // z z / d = 1
+                (f + z * alpha.clone(), along + alpha)
+            }
+            Self::Log => {
+                // exp(-softplus(x)) = sigmoid(-x)
+                let beta =
+                    sigmoid((extra(0) + POSITIVE_OFFSET) * -1.0) - sigmoid((extra(1) + NEGATIVE_OFFSET) * -1.0);
+                (f + z * (beta.clone() - along), beta)
+            }
+        };
+        (f.reshape([rows, dim]), value.reshape([rows, 1]))
+    }
+
+    /// The value F z / d of what a head gave, on the host.
+    pub(crate) fn value(self, raw: &[f32], z: &[f32]) -> f32 {
+        let along = raw.iter().zip(z).map(|(f, z)| f * z).sum::<f32>() / z.len() as f32;
+        let squash = |x: f32| 1.0 / (1.0 + x.exp());
+        match self {
+            Self::Linear => along,
+            Self::Skip => along + raw[z.len()],
+            Self::Log => {
+                squash(raw[z.len()] + POSITIVE_OFFSET as f32) - squash(raw[z.len() + 1] + NEGATIVE_OFFSET as f32)
+            }
+        }
+    }
+}
+
+/// A network of (s, a) and (s, \[h; z\]), or of s and \[h; z\]: F with the action as input or with heads, U, and the actor.
+#[derive(Clone, Debug)]
+pub(crate) enum TwoInputNet {
+    /// The paper's two preprocessors and a trunk.
+    Pair(PairNet),
+    /// A state network, modulated by \[h; z\]; it also sees B(s) z, number by number and summed.
+    Film {
+        /// From \[h; z\] to gains and shifts.
+        task: Mlp,
+        film: Linear,
+        /// From the state (and the action).
+        state: Linear,
+        hidden: Linear,
+        out: Linear,
+    },
+}
+
+/// What such a network is fed.
+#[derive(Clone, Debug)]
+pub(crate) struct NetInput {
+    /// Encoded states, `[rows, features]`.
+    pub(crate) s: Tensor<2>,
+    /// Encoded actions, `[rows, width]`; nothing for heads and for U.
+    pub(crate) a: Option<Tensor<2>>,
+    /// Conditioning input and task of each group, `[groups, condition + d]`.
+    pub(crate) task: Tensor<2>,
+    /// B of the states, `[rows, d]`; for FiLM.
+    pub(crate) b: Option<Tensor<2>>,
+}
+
+impl TwoInputNet {
+    /// Adds a network called `name`, for encodings of `features` numbers, actions of `action` (0 for none) and conditions of
+    /// `condition`.
+    pub(crate) fn new(
+        params: &mut Params,
+        name: &str,
+        [features, action, condition]: [usize; 3],
+        output: usize,
+        config: &FbConfig,
+    ) -> Result<Self, LearnError> {
+        let net = &config.net;
+        let state = if action == 0 { vec![features] } else { vec![features, action] };
+        Ok(match net.kind {
+            NetKind::Pair => {
+                let pair = PairConfig {
+                    left: state,
+                    right: vec![features, condition + config.dim],
+                    preprocessor: net.preprocessor.clone(),
+                    embedding: net.embedding,
+                    trunk: net.trunk.clone(),
+                    output,
+                };
+                Self::Pair(PairNet::new(params, name, &pair)?)
+            }
+            NetKind::Film => {
+                let task = MlpConfig {
+                    norm_first: false,
+                    act: Act::Relu,
+                    last: Act::Relu,
+                    ..MlpConfig::paper(&[condition + config.dim], &[net.width], net.width)
+                };
+                let input = features + action + config.dim + 1;
+                Self::Film {
+                    task: Mlp::new(params, &format!("{name}/task"), &task)?,
+                    film: Linear::new(params, &format!("{name}/film"), &[net.width], 2 * net.width)?,
+                    state: Linear::new(params, &format!("{name}/state"), &[input], net.width)?,
+                    hidden: Linear::new(params, &format!("{name}/hidden"), &[net.width], net.width)?,
+                    out: Linear::new(params, &format!("{name}/out"), &[net.width], output)?,
+                }
+            }
+        })
+    }
+
+    /// The output, `[rows, output]`.
+    pub(crate) fn forward(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
+        match self {
+            Self::Pair(net) => {
+                let (left, right) = sides(input);
+                net.forward(weights, left, right)
+            }
+            Self::Film { task, film, state, hidden, out } => {
+                let NetInput { s, a, task: told, b } = input;
+                let ([rows, _], [groups, width]) = (s.dims(), told.dims());
+                let mut parts = vec![s];
+                parts.extend(a);
+                if let Some(b) = b {
+                    let dim = b.dims()[1];
+                    let z = told.clone().narrow(1, width - dim, dim).reshape([groups, 1, dim]);
+                    let product = (b.reshape([groups, rows / groups, dim]) * z).reshape([rows, dim]);
+                    parts.push(product.clone() * 0.5);
+                    parts.push(product.sum_dim(1) * (3.0 / dim as f64));
+                }
+                let told = task.forward(weights, Input::One(told)); // [groups, width]
+                let film = film.forward(weights, Input::One(told), Act::None);
+                let wide = film.dims()[1] / 2;
+                let part = |k: usize| film.clone().narrow(1, k * wide, wide).reshape([groups, 1, wide]);
+                let x = state.forward(weights, Input::One(Tensor::cat(parts, 1)), Act::None);
+                let x = x.reshape([groups, rows / groups, wide]) * (part(0) + 1.0) + part(1);
+                let x = burn::tensor::activation::relu(x.reshape([rows, wide]));
+                let x = hidden.forward(weights, Input::One(x), Act::Relu);
+                out.forward(weights, Input::One(x), Act::None)
+            }
+        }
+    }
+
+    /// One of `heads` heads for each row, `[rows, output / heads]`.
+    pub(crate) fn select(&self, weights: &Weights, input: NetInput, heads: usize, index: Tensor<1, Int>) -> Tensor<2> {
+        match self {
+            Self::Pair(net) => {
+                let (left, right) = sides(input);
+                net.select(weights, left, right, heads, index)
+            }
+            Self::Film { .. } => {
+                let all = self.forward(weights, input);
+                let [rows, output] = all.dims();
+                let width = output / heads;
+                let index = index.reshape([rows, 1, 1]).expand([rows, 1, width]);
+                all.reshape([rows, heads, width]).gather(1, index).reshape([rows, width])
+            }
+        }
+    }
+
+    /// The paper's network, for the fast path on single rows.
+    pub(crate) fn pair(&self) -> Option<&PairNet> {
+        match self {
+            Self::Pair(net) => Some(net),
+            Self::Film { .. } => None,
+        }
+    }
+}
+
+fn sides(input: NetInput) -> (Input, Input) {
+    let right = Input::Grouped { x: input.s.clone(), items: Items::PerGroup, group: input.task };
+    let left = match input.a {
+        Some(a) => Input::Two(input.s, a),
+        None => Input::One(input.s),
+    };
+    (left, right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::read;
+
+    #[test]
+    fn a_log_head_has_its_value_along_z_and_leaves_the_rest_alone() {
+        let device = Device::flex();
+        let z: Tensor<2> = ops::sphere(upload(vec![1.0, 2.0, -1.0, 0.5], [1, 4], &device), 2.0);
+        let raw: Vec<f32> = vec![0.3, -0.2, 0.9, 0.1, -1.0, 0.4];
+        let (f, value) = ValueHead::Log.assemble(upload(raw.clone(), [1, 6], &device), &z);
+        let (f, value, z) = (read(f), read(value), read(z));
+        let along = |x: &[f32]| x.iter().zip(&z).map(|(x, z)| x * z).sum::<f32>() / 4.0;
+        assert!((along(&f) - value[0]).abs() < 1e-6);
+        assert!((value[0] - ValueHead::Log.value(&raw, &z)).abs() < 1e-6);
+        let before: Vec<f32> = raw[..4].iter().zip(&z).map(|(x, z)| x - along(&raw[..4]) * z).collect();
+        let after: Vec<f32> = f.iter().zip(&z).map(|(x, z)| x - along(&f) * z).collect();
+        assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 1e-5));
+    }
+}

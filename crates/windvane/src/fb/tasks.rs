@@ -1,0 +1,154 @@
+//! Task vectors to train on: goals z = B(s), random ones, and signed mixtures of a few states.
+
+use super::config::FbConfig;
+use crate::data::bad_setting;
+use crate::error::LearnError;
+use crate::latent::{self, VonMisesFisher};
+use crate::methods::Draw;
+use crate::nn::{ops, upload, upload_indices};
+use burn::tensor::{Device, Tensor};
+use rand::RngExt as _;
+use windvane_world::Rng;
+
+/// Most states in a mixture.
+const LARGEST_MIXTURE: usize = 24;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[LARGEST_MIXTURE as f64];
+
+/// Where random task vectors come from.
+#[derive(Clone, Debug)]
+pub(crate) enum TaskDistribution {
+    /// Anywhere on the sphere (FB, Belief-FB).
+    Sphere,
+    /// A cone around the belief (Rotation-FB).
+    Cone(VonMisesFisher),
+}
+
+impl TaskDistribution {
+    /// The distribution of a method, whose beliefs have `belief` numbers.
+    pub(crate) fn new(draw: Draw, config: &FbConfig, belief: usize) -> Result<Self, LearnError> {
+        if draw == Draw::Sphere {
+            return Ok(Self::Sphere);
+        }
+        if config.dim < belief {
+            return Err(bad_setting(format!(
+                "\"fb.dim\" is {}; Rotation-FB needs at least the belief's {belief} numbers",
+                config.dim
+            )));
+        }
+        let cone = VonMisesFisher::new(config.dim, config.kappa).map(Self::Cone);
+        cone.ok_or_else(|| bad_setting(format!("\"fb.kappa\" is {}", config.kappa)))
+    }
+}
+
+/// The mean directions of cones: centred beliefs, filled up to d with zeros.
+pub(crate) fn cone_means(centred: &[f32], width: usize, dim: usize) -> Vec<f32> {
+    let mut means = Vec::with_capacity(centred.len() / width.max(1) * dim);
+    for h in centred.chunks_exact(width.max(1)) {
+        means.extend_from_slice(h);
+        means.resize(means.len() + dim - width, 0.0);
+    }
+    means
+}
+
+/// Task vectors being drawn, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskDraws {
+    dim: usize,
+    /// What each is; marks of goals and mixtures.
+    goal: Vec<f32>,
+    mixture: Vec<f32>,
+    /// Index of the goal; 0 for others.
+    goals: Vec<i64>,
+    /// Random vectors, zeros for others, `[tasks * d]`.
+    random: Vec<f32>,
+    /// Rewards of mixtures, `[tasks * states]`; empty without.
+    rewards: Vec<f32>,
+}
+
+/// Task vectors on the device.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks {
+    /// `[tasks, d]`.
+    pub(crate) z: Tensor<2>,
+    /// 1 for goals, `[tasks, 1]`.
+    pub(crate) is_goal: Tensor<2>,
+}
+
+impl TaskDraws {
+    pub(crate) fn new(dim: usize) -> Self {
+        Self { dim, goal: vec![], mixture: vec![], goals: vec![], random: vec![], rewards: vec![] }
+    }
+
+    /// Draws one task in a context whose cone has the mean `axis` (empty without). `goal` draws the index of a goal;
+    /// `states` is the number of listed states, for mixtures.
+    pub(crate) fn draw(
+        &mut self,
+        rng: &mut Rng,
+        config: &FbConfig,
+        distribution: &TaskDistribution,
+        axis: &[f32],
+        states: usize,
+        mut goal: impl FnMut(&mut Rng) -> usize,
+    ) {
+        let start = self.random.len();
+        self.random.resize(start + self.dim, 0.0);
+        let kind: f64 = rng.random();
+        let (mut is_goal, mut is_mixture, mut index) = (false, false, 0);
+        if kind < config.random_tasks {
+            let z = &mut self.random[start..];
+            match distribution {
+                TaskDistribution::Sphere => latent::uniform(rng, z),
+                TaskDistribution::Cone(cone) => cone.sample(axis, rng, z),
+            }
+        } else if kind < config.random_tasks + config.mixture_tasks {
+            is_mixture = true;
+        } else {
+            (is_goal, index) = (true, goal(rng));
+        }
+        if config.mixture_tasks > 0.0 {
+            let start = self.rewards.len();
+            self.rewards.resize(start + states, 0.0);
+            if is_mixture {
+                mixture(rng, &mut self.rewards[start..], goal);
+            }
+        }
+        self.goal.push(f32::from(u8::from(is_goal)));
+        self.mixture.push(f32::from(u8::from(is_mixture)));
+        self.goals.push(index as i64);
+    }
+
+    /// The vectors, where `goals` gives B of goals by their indices and `b [states, d]` is B of all listed states.
+    pub(crate) fn on_device(
+        self,
+        device: &Device,
+        b: Option<&Tensor<2>>,
+        goals: impl FnOnce(burn::tensor::Tensor<1, burn::tensor::Int>) -> Tensor<2>,
+    ) -> Tasks {
+        let count = self.goals.len();
+        let is_goal: Tensor<2> = upload(self.goal, [count, 1], device);
+        let z = goals(upload_indices(self.goals, device)) * is_goal.clone()
+            + upload::<2>(self.random, [count, self.dim], device);
+        let z = match b {
+            Some(b) if !self.rewards.is_empty() => {
+                let rewards: Tensor<2> = upload(self.rewards, [count, b.dims()[0]], device);
+                let mixture = ops::sphere(rewards.matmul(b.clone()), (self.dim as f32).sqrt());
+                z + mixture * upload::<2>(self.mixture, [count, 1], device)
+            }
+            _ => z,
+        };
+        Tasks { z, is_goal }
+    }
+}
+
+/// A signed reward on a few states: 1 to 24 of them (log-uniform), weights U(.1, 1), negative with chance U(0, .8), the first
+/// positive.
+fn mixture(rng: &mut Rng, reward: &mut [f32], mut state: impl FnMut(&mut Rng) -> usize) {
+    let count = (LARGEST_MIXTURE as f64).powf(rng.random::<f64>()).round().max(1.0) as usize;
+    let negative: f64 = rng.random_range(0.0..0.8);
+    for i in 0..count {
+        let weight: f32 = rng.random_range(0.1..1.0);
+        let sign = if i > 0 && rng.random_bool(negative) { -1.0 } else { 1.0 };
+        reward[state(rng)] += sign * weight;
+    }
+}

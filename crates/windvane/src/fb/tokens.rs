@@ -1,0 +1,163 @@
+//! The network of F on listed states: a token for each state, with the dynamics around it, joined with a task.
+
+use super::config::NetConfig;
+use crate::error::LearnError;
+use crate::nn::{
+    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, ops, upload,
+};
+use burn::tensor::activation::{gelu, softmax};
+use burn::tensor::{Device, Tensor};
+
+/// Sizes of a token's parts beside each other: local dynamics, and which state it is.
+const DYNAMICS: f64 = 3.0;
+const IDENTITY: f32 = 5.0;
+/// Attention heads of the transformer.
+const HEADS: usize = 4;
+/// Share of the parts that describe a task beside the states it rewards most.
+const OTHER_PARTS: f64 = 0.3;
+/// Constants that change results.
+pub(super) const CONSTANTS: &[f64] = &[DYNAMICS, IDENTITY as f64, HEADS as f64, OTHER_PARTS];
+
+/// From the dynamics of a context and a task vector to raw outputs for every state.
+///
+/// A token holds the probabilities that each action moves, and that it enters the state from beside it, plain and as
+/// logarithms. A context is encoded once and paired with many tasks. A task enters through the reward r(s) = B(s) z / d that it
+/// stands for: which states it rewards, and what lies around them.
+#[derive(Clone, Debug)]
+pub(super) struct TokenNet {
+    tokens: SetTransformer,
+    /// A perceptron over all dynamics at once that modulates the tokens, twice.
+    digest: Option<(Mlp, Linear, [(Linear, Linear); 2])>,
+    state: Linear,
+    /// Of the task: the states it rewards, most of all and all in proportion; z itself; the mean of all states.
+    rewarded: Linear,
+    proportional: Linear,
+    task: Linear,
+    whole: Linear,
+    sharpness: ParamId,
+    norm1: (ParamId, ParamId),
+    hidden1: Linear,
+    norm2: (ParamId, ParamId),
+    hidden2: Linear,
+    out: Linear,
+    /// `[states, states]`: which state it is.
+    identity: Tensor<2>,
+    states: usize,
+    head_width: usize,
+}
+
+impl TokenNet {
+    /// Adds the network below `f/` for so many states and actions, task vectors of `dim` numbers, and `output` numbers for each
+    /// state.
+    pub(super) fn new(
+        params: &mut Params,
+        [states, actions, dim, output]: [usize; 4],
+        config: &NetConfig,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let NetConfig { width, head_width, blocks, digest, .. } = *config;
+        let set = SetConfig { input: 4 * actions + states, width, heads: HEADS, blocks, hidden: 2 * width };
+        let tokens = SetTransformer::new(params, "f/tokens", &set)?;
+        let digest = match digest {
+            0 => None,
+            size => {
+                let mlp = MlpConfig { last: Act::Gelu, ..MlpConfig::paper(&[states * actions], &[size], size) };
+                let mut block = |i: usize| -> Result<(Linear, Linear), LearnError> {
+                    let up = Linear::new(params, &format!("f/digest/block{i}/up"), &[width], width)?;
+                    Ok((up, Linear::new(params, &format!("f/digest/block{i}/down"), &[width], width)?))
+                };
+                let blocks = [block(0)?, block(1)?];
+                let mlp = Mlp::new(params, "f/digest", &mlp)?;
+                Some((mlp, Linear::new(params, "f/digest/film", &[size], 4 * width)?, blocks))
+            }
+        };
+        let mut linear = |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
+        let [state, rewarded, proportional, task, whole] = [
+            linear("state", width)?,
+            linear("rewarded", width)?,
+            linear("proportional", width)?,
+            linear("task", dim)?,
+            linear("whole", width)?,
+        ];
+        let [hidden1, hidden2] = [linear("hidden1", head_width)?, linear("hidden2", head_width)?];
+        let mut norm = |name: &str| -> Result<_, LearnError> {
+            let gain = params.add(&format!("f/{name}/gain"), [1, head_width], Init::Constant(1.0))?;
+            Ok((gain, params.add(&format!("f/{name}/shift"), [1, head_width], Init::Constant(0.0))?))
+        };
+        let (norm1, norm2) = (norm("norm1")?, norm("norm2")?);
+        let eye = (0..states * states).map(|i| if i / states == i % states { IDENTITY } else { 0.0 });
+        Ok(Self {
+            sharpness: params.add("f/sharpness", [1, 1], Init::Constant(2.5))?,
+            out: Linear::new(params, "f/out", &[head_width], output)?,
+            identity: upload(eye.collect(), [states, states], device),
+            tokens,
+            digest,
+            state,
+            rewarded,
+            proportional,
+            task,
+            whole,
+            norm1,
+            hidden1,
+            norm2,
+            hidden2,
+            states,
+            head_width,
+        })
+    }
+
+    /// The tokens of every state in every context, `[contexts * states, width]`, from the probabilities that each action
+    /// moves and enters, `[contexts, states, actions]` each.
+    fn encode(&self, weights: &Weights, [moving, entering]: [Tensor<3>; 2]) -> Tensor<2> {
+        let [contexts, states, actions] = moving.dims();
+        let rows = |x: &Tensor<3>| x.clone().reshape([contexts * states, actions]);
+        let log = |x: &Tensor<3>| (rows(x) + 0.01).log() / 4.0;
+        let local = vec![rows(&moving), log(&moving), rows(&entering), log(&entering)];
+        let local = Tensor::cat(local, 1) * DYNAMICS;
+        let tokens = Tensor::cat(vec![local, self.identity.clone().repeat(&[contexts, 1])], 1);
+        let mut x = self.tokens.tokens(weights, tokens, contexts, None); // [contexts * states, width]
+        if let Some((mlp, film, blocks)) = &self.digest {
+            let width = x.dims()[1];
+            let all = moving.reshape([contexts, states * actions]);
+            let digest = mlp.forward(weights, Input::One(all)); // [contexts, digest]
+            let film = film.forward(weights, Input::One(digest), Act::None); // [contexts, 4 * width]
+            for (i, (up, down)) in blocks.iter().enumerate() {
+                let part = |k: usize| film.clone().narrow(1, k * width, width).reshape([contexts, 1, width]);
+                let y = x.clone().reshape([contexts, states, width]) * (part(2 * i) + 1.0) + part(2 * i + 1);
+                let y = gelu(up.forward(weights, Input::One(y.reshape([contexts * states, width])), Act::None));
+                x = down.forward_onto(weights, y, x);
+            }
+        }
+        x
+    }
+
+    /// Raw outputs, `[contexts * tasks * states, output]`, for tasks `z [contexts * tasks, d]` that stand for the rewards
+    /// `r [contexts * tasks, states]`.
+    pub(super) fn forward(&self, weights: &Weights, local: [Tensor<3>; 2], z: Tensor<2>, r: Tensor<2>) -> Tensor<2> {
+        let contexts = local[0].dims()[0];
+        let ([groups, _], states, head) = (z.dims(), self.states, self.head_width);
+        let tasks = groups / contexts;
+        let x = self.encode(weights, local); // [contexts * states, width]
+        let width = x.dims()[1];
+        let by_context = x.clone().reshape([contexts, states, width]);
+        let r = r.reshape([contexts, tasks, states]);
+        let sharp = weights[self.sharpness].clone().exp().reshape([1, 1, 1]);
+        let most = softmax(r.clone() * sharp, 2).matmul(by_context.clone()).reshape([groups, width]);
+        let all = r.matmul(by_context.clone()).reshape([groups, width]);
+        let mean = by_context.mean_dim(1).reshape([contexts, width]);
+        let linear = |layer: &Linear, x: Tensor<2>| layer.forward(weights, Input::One(x), Act::None);
+        let task = linear(&self.rewarded, most)
+            + linear(&self.proportional, all) * OTHER_PARTS
+            + linear(&self.task, z) * OTHER_PARTS;
+        let task = task.reshape([contexts, tasks, head]) + linear(&self.whole, mean).reshape([contexts, 1, head]);
+        let state = linear(&self.state, x).reshape([contexts, 1, states, head]);
+        let h = (state + task.reshape([contexts, tasks, 1, head])).reshape([groups * states, head]);
+        let norm = |x: Tensor<2>, (gain, shift): (ParamId, ParamId)| {
+            ops::layer_norm(x, &weights[gain], &weights[shift], Act::Relu)
+        };
+        let h = self.hidden1.forward_onto(weights, norm(h.clone(), self.norm1), h);
+        let h = norm(h, self.norm2);
+        let h = h.clone() + self.hidden2.forward(weights, Input::One(h), Act::Relu);
+        self.out.forward(weights, Input::One(h), Act::None)
+    }
+}

@@ -1,0 +1,180 @@
+//! A net of visited states to plan over where states cannot be listed: its edges are what the predictor says of each action.
+
+use super::graph::Graph;
+use crate::belief::TransitionSet;
+use crate::data::Codec;
+use crate::data::replay::DeviceCodec;
+use crate::nn::{read, upload};
+use burn::tensor::{Device, Tensor};
+use std::sync::Arc;
+
+/// Most landmarks; with more the net is made wider.
+const MOST: usize = 900;
+/// Landmarks that a value between them is taken from.
+const NEAR: usize = 3;
+/// Distance between landmarks to begin with, in units of the change scale.
+const SPACING: f32 = 0.5;
+
+/// Visited states, evenly spread.
+#[derive(Clone, Debug)]
+pub struct Landmarks {
+    codec: Arc<Codec>,
+    constants: DeviceCodec,
+    /// Encodings of the actions that are considered, `[n, width]`.
+    candidates: Tensor<2>,
+    /// `[count * dims]`.
+    obs: Vec<f32>,
+    /// Row of each among the visited states.
+    rows: Vec<usize>,
+    /// Distance between neighbours, in units of the change scale.
+    spacing: f32,
+}
+
+/// Landmarks near a state, and how much each counts.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    places: [usize; NEAR],
+    shares: [f32; NEAR],
+}
+
+impl Landmarks {
+    /// Picks landmarks from visited states `[rows * dims]`.
+    pub fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
+        let (dims, scale) = (codec.dims(), codec.change_scale());
+        let mut spacing = SPACING;
+        let rows = loop {
+            let mut kept: Vec<usize> = Vec::new();
+            for (row, state) in states.chunks_exact(dims).enumerate() {
+                let apart = |&other: &usize| distance2(state, &states[other * dims..], scale) >= spacing * spacing;
+                if kept.iter().all(apart) {
+                    kept.push(row);
+                }
+                if kept.len() > MOST {
+                    break;
+                }
+            }
+            if kept.len() <= MOST {
+                break kept;
+            }
+            spacing *= 1.15;
+        };
+        let obs = rows.iter().flat_map(|&row| &states[row * dims..][..dims]).copied().collect();
+        let candidates = codec.actions().candidates();
+        let width = codec.actions().width();
+        Self {
+            constants: DeviceCodec::new(&codec, device),
+            candidates: upload(candidates.concat(), [candidates.len(), width], device),
+            codec,
+            obs,
+            rows,
+            spacing,
+        }
+    }
+
+    /// Row of each landmark among the visited states.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Observations of the landmarks, `[count * dims]`.
+    pub(crate) fn observations(&self) -> &[f32] {
+        &self.obs
+    }
+
+    /// What the predictor says that each candidate action changes in states `[rows * dims]`, in units of the change scale,
+    /// under the belief `h` (empty: unconditioned): `[rows * n * dims]`.
+    pub(crate) fn changes(&self, predictor: &TransitionSet, obs: &[f32], h: &[f32]) -> Vec<f32> {
+        let (rows, dims, n) = (obs.len() / self.codec.dims(), self.codec.dims(), self.candidates.dims()[0]);
+        let device = self.candidates.device();
+        let s = self.constants.observations.encode(upload(obs.to_vec(), [rows, dims], &device));
+        let width = s.dims()[1];
+        let s = s.reshape([rows, 1, width]).repeat(&[1, n, 1]).reshape([rows * n, width]);
+        let h = (!h.is_empty()).then(|| upload(h.to_vec(), [1, h.len()], &device));
+        read(predictor.predict(s, self.candidates.clone().repeat(&[rows, 1]), h))
+    }
+
+    /// Where each candidate action leads from states: `[rows * n * dims]`.
+    pub(crate) fn after(&self, predictor: &TransitionSet, obs: &[f32], h: &[f32]) -> Vec<f32> {
+        let (dims, n) = (self.codec.dims(), self.candidates.dims()[0]);
+        let changes = self.changes(predictor, obs, h);
+        let from = obs.chunks_exact(dims).flat_map(|obs| obs.iter().cycle().take(n * dims));
+        let scale = self.codec.change_scale().iter().cycle();
+        from.zip(changes).zip(scale).map(|((x, change), scale)| x + change * scale).collect()
+    }
+
+    /// The graph of the landmarks under the belief `h` (empty: unconditioned).
+    pub fn graph(&self, predictor: &TransitionSet, h: &[f32]) -> Graph {
+        let reachable = self.reachability(predictor, h);
+        let (mut successors, mut p) = (Vec::new(), Vec::new());
+        for link in self.links(&self.after(predictor, &self.obs, h)) {
+            successors.extend(link.places.map(|place| place as u32));
+            p.extend(link.chances(&reachable));
+        }
+        Graph::new(self.candidates.dims()[0], NEAR, successors, p)
+    }
+
+    /// Whether one can be at each landmark at all, 0 to 1, as the belief sees it; 1 without one.
+    pub(crate) fn reachability(&self, predictor: &TransitionSet, h: &[f32]) -> Vec<f32> {
+        let (dims, device) = (self.codec.dims(), self.candidates.device());
+        if h.is_empty() {
+            return vec![1.0; self.rows.len()];
+        }
+        let s = self.constants.observations.encode(upload(self.obs.clone(), [self.rows.len(), dims], &device));
+        predictor.reachability(s, upload(h.to_vec(), [1, h.len()], &device))
+    }
+
+    /// The values of states `[rows * dims]` between landmarks with values `v`.
+    pub fn between(&self, v: &[f32], reachable: &[f32], states: &[f32]) -> Vec<f32> {
+        let lowest = v.iter().copied().fold(f32::INFINITY, f32::min);
+        let value = |link: Link| {
+            let chances = link.chances(reachable);
+            let known: f32 = chances.iter().sum();
+            let sum: f32 = chances.iter().zip(link.places).map(|(p, place)| p * v[place]).sum();
+            sum + (1.0 - known) * lowest
+        };
+        self.links(states).into_iter().map(value).collect()
+    }
+
+    /// The landmarks near each state.
+    fn links(&self, states: &[f32]) -> Vec<Link> {
+        let scale = self.codec.change_scale();
+        let link = |state: &[f32]| {
+            let mut near = [(f32::INFINITY, 0); NEAR];
+            for (i, landmark) in self.obs.chunks_exact(scale.len()).enumerate() {
+                let d2 = distance2(state, landmark, scale);
+                if d2 < near[NEAR - 1].0 {
+                    near[NEAR - 1] = (d2, i);
+                    let mut place = NEAR - 1;
+                    while place > 0 && near[place].0 < near[place - 1].0 {
+                        near.swap(place, place - 1);
+                        place -= 1;
+                    }
+                }
+            }
+            // Relative to the nearest, so that far away it alone counts and nothing underflows.
+            let width = 2.0 * (self.spacing * 0.5).powi(2);
+            let shares = near.map(|(d2, _)| (-(d2 - near[0].0) / width).exp());
+            let total: f32 = shares.iter().sum();
+            Link { places: near.map(|(_, i)| i), shares: shares.map(|share| share / total) }
+        };
+        states.chunks_exact(scale.len()).map(link).collect()
+    }
+}
+
+impl Link {
+    /// The chance of each landmark, less where one can hardly be there, as behind a wall.
+    fn chances(&self, reachable: &[f32]) -> [f32; NEAR] {
+        let mut chances = [0.0; NEAR];
+        for ((chance, place), share) in chances.iter_mut().zip(self.places).zip(self.shares) {
+            *chance = share * reachable[place];
+        }
+        let total: f32 = chances.iter().sum();
+        let known = (2.0 * total).min(1.0) / total.max(1e-6);
+        chances.map(|chance| chance * known)
+    }
+}
+
+/// The squared distance in units of the change scale.
+fn distance2(a: &[f32], b: &[f32], scale: &[f32]) -> f32 {
+    a.iter().zip(b).zip(scale).map(|((a, b), scale)| ((a - b) / scale).powi(2)).sum()
+}
