@@ -7,6 +7,7 @@ use crate::neural::memory::Memory;
 use crate::run::{Run, Site};
 use crate::train::checkpoint;
 use crate::{finite, neural};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,8 +50,13 @@ impl Run {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             name.starts_with(&format!("{stem}.")) && name.ends_with(".safetensors")
         };
-        let entries = std::fs::read_dir(folder).map_err(LearnError::io(folder, "looking for checkpoints"))?;
-        let own = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(own);
+        let entries = match std::fs::read_dir(folder) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                return Err(LearnError::io(folder, "looking for checkpoints")(e));
+            }
+            entries => entries.ok(),
+        };
+        let own = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).filter(own);
         let mut sum = Cost::default();
         for path in own.chain(self.needs_belief().then(|| self.belief.clone())) {
             if let Some(saved) = checkpoint::read(&path)? {

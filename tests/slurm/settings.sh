@@ -1,0 +1,11 @@
+# The sweep of the test: small, but each training lasts long enough to be met in the middle. Names of settings are only here.
+sweep=(
+    doors --preset quick --methods fb,bfb,rfb --seeds 1
+    --set world.train=3 --set world.test=3 --set data.episodes=6
+    --set belief.steps=800 --set belief.batch=16
+    --set agent.steps=400 --set agent.groups=4 --set agent.beliefs=16
+    --set agent.nets.width=64 --set agent.nets.context_width=64
+    --set eval.rounds=2 --set eval.context_steps=50
+)
+# The checkpoint of an agent in the folder of its run.
+checkpoint=agent.safetensors
