@@ -159,7 +159,7 @@ impl Status {
         // Those that failed are not waited for.
         let to_do = || all(Standing::Running).chain(all(Standing::Waiting));
         let known: Option<Vec<f64>> = to_do().map(|unit| unit.cpu_seconds_left).collect();
-        let left = known.as_ref().map(|left| left.iter().sum::<f64>());
+        let left = known.as_ref().map(|left| left.iter().fold(0.0, |sum, more| sum + more));
         let longest = known.iter().flatten().copied().fold(0.0, f64::max);
         let rate: f64 = all(Standing::Running).map(|unit| unit.rate).sum();
         let each = rate / (count(Standing::Running) as f64).max(1.0);

@@ -193,3 +193,77 @@ impl RunFolder {
         self.path.join(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn what_another_machine_finished_is_waited_for_until_it_shows() {
+        let folder = tempfile::tempdir().unwrap();
+        let [lock, product] = ["thing.lock", "thing"].map(|name| folder.path().join(name));
+        std::fs::write(&lock, "finished on another\n").unwrap();
+        let late = product.clone();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(700));
+            std::fs::write(late, "made").unwrap();
+        });
+        let lock = Lock::try_take(&lock).unwrap().unwrap();
+        lock.settle(&product, &NEVER).unwrap();
+        assert!(product.exists(), "it did not wait");
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn what_nobody_or_this_machine_finished_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, product] = ["thing.lock", "thing"].map(|name| folder.path().join(name));
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let lock = Lock::try_take(&path).unwrap().unwrap();
+            lock.settle(&product, &NEVER).unwrap();
+            lock.finished().unwrap(); // and deleted since
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn looks_do_not_keep_anyone_from_taking_a_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(!Lock::is_held(&path).unwrap() && !path.exists(), "a look made the file");
+        drop(Lock::try_take(&path).unwrap());
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    Lock::is_held(&path).unwrap();
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            });
+            let taken = (0..200).filter(|_| Lock::try_take(&path).unwrap().is_some()).count();
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(taken, 200);
+        });
+        let held = Lock::try_take(&path).unwrap();
+        assert!(held.is_some() && Lock::is_held(&path).unwrap() && Lock::try_take(&path).unwrap().is_none());
+    }
+
+    #[test]
+    fn half_written_files_of_killed_writers_are_cleared_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        for name in ["a.safetensors", "a.safetensors.node-1.partial", "a.jsonl", "b.safetensors.node-1.partial"] {
+            std::fs::write(file(name), "x").unwrap();
+        }
+        std::fs::create_dir(file("a.partial")).unwrap();
+        let lock = Lock::try_take(&file("a.safetensors.lock")).unwrap().unwrap();
+        lock.settle(&file("a.safetensors"), &NEVER).unwrap();
+        assert!(!file("a.safetensors.node-1.partial").exists());
+        for name in ["a.safetensors", "a.jsonl", "a.partial", "b.safetensors.node-1.partial"] {
+            assert!(file(name).exists(), "{name} is gone");
+        }
+    }
+}
