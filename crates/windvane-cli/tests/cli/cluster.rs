@@ -141,7 +141,10 @@ fn pretend_slurm(folder: &Path) -> PathBuf {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
     let scripts = [
-        ("sbatch", "n=$(($(cat count 2>/dev/null || echo 100) + 1)); echo $n > count; echo \"$@\" >> calls; echo $n"),
+        (
+            "sbatch",
+            "n=$(($(cat count 2>/dev/null || echo 100) + 1)); echo $n > count; echo \"$@\" >> calls; echo $n",
+        ),
         ("squeue", "cat queue 2>/dev/null; true"),
         ("scancel", "echo \"scancel $@\" >> calls"),
     ];
@@ -161,7 +164,11 @@ fn slurm_gets_only_what_is_missing() {
         let mut arguments = vec!["--methods", "bfb,rfb", "--seeds", "1", "--launcher", "slurm"];
         arguments.extend(more);
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        Command::new(PROGRAM).args(sweep(out.to_str().unwrap(), &arguments)).env("PATH", path).output().unwrap()
+        Command::new(PROGRAM)
+            .args(sweep(out.to_str().unwrap(), &arguments))
+            .env("PATH", path)
+            .output()
+            .unwrap()
     };
     let file = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
 
@@ -174,14 +181,24 @@ fn slurm_gets_only_what_is_missing() {
     let said = text(&first.stdout).to_owned();
     assert!(first.status.success(), "{}", text(&first.stderr));
     assert!(text(&first.stderr).contains("0 units done, 0 in the queue, 3 to submit"));
-    assert!(said.contains("jobs 101") && said.contains("job 102") && said.contains("cancel: scancel 101 102"), "{said}");
+    assert!(
+        said.contains("jobs 101") && said.contains("job 102") && said.contains("cancel: scancel 101 102"),
+        "{said}"
+    );
     assert!(file("calls").contains("--dependency=afterany:101"));
 
     // The second task is over, the first is still there: its units are not submitted again.
     fs::write(folder.path().join("queue"), "101 0\n").unwrap();
     let second = launch(&[]);
-    assert!(text(&second.stderr).contains("0 units done, 2 in the queue, 1 to submit"), "{}", text(&second.stderr));
-    assert!(file("calls").contains("--dependency=afterany:101:103") && file("calls").contains("scancel --state=PENDING 102"));
+    assert!(
+        text(&second.stderr).contains("0 units done, 2 in the queue, 1 to submit"),
+        "{}",
+        text(&second.stderr)
+    );
+    assert!(
+        file("calls").contains("--dependency=afterany:101:103")
+            && file("calls").contains("scancel --state=PENDING 102")
+    );
     fs::write(folder.path().join("queue"), "101 0\n103 0\n").unwrap();
     let calls = file("calls");
     let third = launch(&[]);
@@ -202,7 +219,9 @@ fn what_slurm_cannot_be_asked_is_said_in_a_line() {
     let out = folder.path().join("sweep");
     let with = |more: &[&'static str]| failure(&sweep(out.to_str().unwrap(), more));
     assert!(with(&["--dry-run"]).contains("expected --launcher slurm"));
-    assert!(with(&["--launcher", "slurm", "--dry-run", "--time", "soon"]).contains("\"soon\" is no time limit"));
+    assert!(
+        with(&["--launcher", "slurm", "--dry-run", "--time", "soon"]).contains("\"soon\" is no time limit")
+    );
     assert!(with(&["--launcher", "slurm", "--dry-run", "--max-running", "0"]).contains("at least 1"));
     assert!(failure(&["status", out.to_str().unwrap()]).contains("windvane reproduce"));
     fs::create_dir_all(&out).unwrap();
@@ -210,7 +229,9 @@ fn what_slurm_cannot_be_asked_is_said_in_a_line() {
     let manifest = planned(&out, &[]);
     let manifest = manifest.to_str().unwrap();
     assert!(failure(&["run", "--manifest", manifest, "--index", "0,1"]).contains("expected one, or --tries"));
-    assert!(failure(&["run", "--manifest", manifest, "--index", "0,9", "--tries", "1"]).contains("no unit 9"));
+    assert!(
+        failure(&["run", "--manifest", manifest, "--index", "0,9", "--tries", "1"]).contains("no unit 9")
+    );
 }
 
 #[test]
@@ -218,8 +239,12 @@ fn a_simulation_of_measured_costs_says_what_more_cores_give() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/four-rooms");
     let results = results.to_str().unwrap();
     let said = json(&["simulate", results, "--seeds", "2", "--cores", "1,10,1000", "--json"]);
-    let spans: Vec<f64> =
-        said["outcomes"].as_array().unwrap().iter().map(|o| o["makespan_seconds"].as_f64().unwrap()).collect();
+    let spans: Vec<f64> = said["outcomes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|o| o["makespan_seconds"].as_f64().unwrap())
+        .collect();
     let hours = said["cpu_hours"].as_f64().unwrap();
     assert!((spans[0] / 3600.0 / hours - 1.0).abs() < 1e-6, "one core takes the sum: {spans:?}, {hours} h");
     assert!(spans[1] < spans[0] / 8.0 && spans[2] <= spans[1], "{spans:?}");

@@ -11,7 +11,9 @@ const LOCK_REQUESTS: f64 = 2.0;
 /// Locks that are looked at before a unit is begun.
 const LOOKS: f64 = 4.0;
 /// Seconds between two looks of a task that has nothing to do, as in [`task`](super::task).
-const POLL: f64 = 8.0;
+const POLL: f64 = 16.0;
+/// Units it looks at each time: its own and a few others.
+const SEEN: usize = 5;
 /// Seconds between two signs of life.
 const BEAT: f64 = 60.0;
 /// Loads are counted in windows of so many seconds.
@@ -149,7 +151,7 @@ pub fn simulate(work: &[Work], tasks: &[Vec<usize>], cores: usize) -> Outcome {
     while let Some(Reverse((time, index))) = house.ends.pop() {
         now = time as f64 / 1e6;
         working += now - all[index].since;
-        house.finish(&mut all[index], now);
+        house.finish(&mut all[index]);
         // What was made may be what others wait for.
         let mut looking = std::mem::take(&mut idle);
         looking.insert(0, index);
@@ -170,7 +172,7 @@ pub fn simulate(work: &[Work], tasks: &[Vec<usize>], cores: usize) -> Outcome {
         }
         let open = house.taken.iter().filter(|taken| !**taken).count();
         let next = house.ends.peek().map_or(now, |Reverse((time, _))| *time as f64 / 1e6);
-        let looks = idle.len() as f64 * (next - now) / POLL * LOOKS * open.max(1) as f64;
+        let looks = idle.len() as f64 * (next - now) / POLL * LOOKS * open.clamp(1, SEEN) as f64;
         house.locks.add(now, next, looks * LOCK_REQUESTS);
     }
     let held: f64 = held_until.iter().sum();
@@ -227,7 +229,7 @@ impl House<'_> {
     }
 
     /// A core has made what it was making.
-    fn finish(&mut self, core: &mut Core, _now: f64) {
+    fn finish(&mut self, core: &mut Core) {
         let Some((unit, stage)) = core.at else { return };
         let prints = self.work[unit].needs[stage].prints;
         self.made[self.needs[unit][stage]] = Made::Yes;

@@ -3,11 +3,15 @@
 use super::attempt::Attempts;
 use super::unit::{Bench, Ended, State, Sweep};
 use crate::error::LearnError;
+use crate::train::folder::sleep;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Time between two looks for a unit that can be begun: at first, and at most.
-const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(8)];
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(16)];
+/// Other tasks' units that are looked at each time: were it all of them, a thousand tasks that wait would ask the shared folder
+/// for a hundred thousand locks a second (`windvane simulate`).
+const OTHERS: usize = 4;
 
 /// How a task ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,20 +42,22 @@ impl Sweep {
         }
         let mut over = vec![false; count]; // done, or failed here
         let mut ended = TaskEnded::default();
-        let mut pause = PAUSES[0];
+        let (mut pause, mut turn) = (PAUSES[0], 0);
         loop {
             left.retain(|&index| !over[index]);
             let Some(&first) = left.first() else { return Ok(ended) };
-            // Tasks begin their search for other work at different units, so that they do not all meet.
-            let others = (0..count).map(|n| (first + n) % count).filter(|index| !left.contains(index));
+            // Tasks begin their search for other work at different units, so that they do not all meet, and go on from there.
+            let others = (0..count).map(|n| (first + turn + n) % count);
+            let others = others.filter(|index| !over[*index] && !left.contains(index)).take(OTHERS);
             let order: Vec<usize> = left.iter().copied().chain(others).collect();
+            turn += OTHERS;
             let mut idle = true;
             for index in order {
                 if bench.interrupt.load(Ordering::Relaxed) {
                     return Ok(TaskEnded { interrupted: true, ..ended });
                 }
                 let unit = &self.manifest.units[index];
-                if over[index] || self.state(unit)? == State::Busy {
+                if self.state(unit)? == State::Busy {
                     continue;
                 }
                 let own = left.contains(&index);
@@ -82,7 +88,7 @@ impl Sweep {
                 break; // its own units may be free now
             }
             if idle && left.iter().any(|&index| !over[index]) {
-                std::thread::sleep(pause);
+                sleep(pause, bench.interrupt);
                 pause = (pause * 2).min(PAUSES[1]);
             } else {
                 pause = PAUSES[0];

@@ -127,7 +127,7 @@ fn clear_partials(product: &Path) {
 }
 
 /// Sleeps for `time`, but not through an interruption.
-fn sleep(time: Duration, interrupt: &AtomicBool) {
+pub(crate) fn sleep(time: Duration, interrupt: &AtomicBool) {
     let end = Instant::now() + time;
     while Instant::now() < end && !interrupt.load(Ordering::Relaxed) {
         std::thread::sleep(PAUSES[0].min(time));
@@ -255,7 +255,9 @@ mod tests {
     fn half_written_files_of_killed_writers_are_cleared_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
-        for name in ["a.safetensors", "a.safetensors.node-1.partial", "a.jsonl", "b.safetensors.node-1.partial"] {
+        for name in
+            ["a.safetensors", "a.safetensors.node-1.partial", "a.jsonl", "b.safetensors.node-1.partial"]
+        {
             std::fs::write(file(name), "x").unwrap();
         }
         std::fs::create_dir(file("a.partial")).unwrap();
