@@ -63,7 +63,7 @@ impl Table {
         }
         let mut made = std::collections::BTreeMap::new();
         for product in table.work.iter().flat_map(|work| &work.needs) {
-            made.insert(&product.name, product.seconds);
+            made.entry(&product.name).or_insert(product.seconds);
         }
         table.cpu_hours = made.values().sum::<f64>() / 3600.0;
         Ok(table)
