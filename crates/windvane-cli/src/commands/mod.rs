@@ -15,6 +15,8 @@ mod quickstart;
 mod report;
 mod reproduce;
 mod run;
+mod simulate;
+mod status;
 mod train;
 
 use clap::Subcommand;
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Reproduce(reproduce::Reproduce),
     Run(run::RunUnit),
+    Status(status::Status),
+    Simulate(simulate::Simulate),
     Report(report::Report),
     Figure(figure::Figure),
     Export(export::Export),
@@ -56,6 +60,8 @@ impl Command {
             Self::Doctor(command) => command.run(),
             Self::Reproduce(command) => command.run(),
             Self::Run(command) => command.run(),
+            Self::Status(command) => command.run(),
+            Self::Simulate(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Figure(command) => command.run(),
             Self::Export(command) => command.run(),

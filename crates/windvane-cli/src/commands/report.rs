@@ -1,5 +1,6 @@
 //! `windvane report`: tables and page of a sweep, from its rows alone.
 
+use super::figure;
 use crate::{output, table};
 use clap::Args;
 use serde_json::json;
@@ -16,6 +17,9 @@ pub(crate) struct Report {
     /// The folder that `windvane reproduce` made
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// First draw the figures that look into trained agents, as `windvane reproduce` does
+    #[arg(long)]
+    figures: bool,
     /// Print all statistics as one JSON document
     #[arg(long)]
     json: bool,
@@ -23,6 +27,9 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if self.figures {
+            figure::draw_inside(&self.folder)?;
+        }
         write_and_say(&self.folder, self.json)
     }
 }

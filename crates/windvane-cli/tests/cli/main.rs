@@ -3,6 +3,8 @@
 
 mod adapt;
 mod bench;
+#[cfg(unix)]
+mod cluster;
 mod collect;
 mod data;
 mod learn;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The smallest sweep worth its name.
-fn sweep<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn sweep<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec!["reproduce", "doors", "--preset", "quick", "--out", out];
     let settings = [
         "world.train=3",
@@ -30,7 +30,7 @@ fn sweep<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Rows of units: where they are, and what they say.
-fn rows(folder: &Path) -> Vec<(PathBuf, String)> {
+pub(crate) fn rows(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut all = Vec::new();
     for setting in fs::read_dir(folder.join("main")).unwrap() {
         for unit in fs::read_dir(setting.unwrap().path()).unwrap() {
@@ -43,7 +43,7 @@ fn rows(folder: &Path) -> Vec<(PathBuf, String)> {
 }
 
 /// The training logs in a folder, which may not be there yet.
-fn logs(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn logs(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|x| x == "jsonl")).collect()
 }

@@ -1,5 +1,6 @@
 //! What a sweep is made of.
 
+use super::ablation::{self, ABLATIONS};
 use crate::config::Plan;
 use crate::error::LearnError;
 use crate::methods;
@@ -15,7 +16,7 @@ const VERSION: u32 = 1;
 pub const REFERENCE: &str = "reference";
 
 /// What of a sweep's folder does not belong under version control: all but rows, manifests, figures and report.
-const IGNORED: &str = "/data\n/beliefs\n/runs\nlock\n*.lock\nlog.txt\n*.partial\n";
+const IGNORED: &str = "/data\n/beliefs\n/runs\nlock\n*.lock\nlog.txt\nattempts.json\n/slurm\n*.partial\n";
 
 /// Everything a sweep runs. Units keep their numbers when others are added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,6 +110,21 @@ impl Manifest {
         Ok(Self { version: VERSION, sweep: sweep.to_owned(), env: env.to_owned(), settings, units })
     }
 
+    /// All manifests in a folder, by name.
+    pub fn all(folder: &Path) -> Result<Vec<Self>, LearnError> {
+        let entries = std::fs::read_dir(folder).map_err(LearnError::io(folder, "looking for manifests"))?;
+        let names = std::iter::once(ablation::MAIN).chain(ABLATIONS.iter().map(|ablation| ablation.name));
+        let names: Vec<PathBuf> = names.map(|name| Self::path(folder, name)).collect();
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| names.contains(path));
+        paths.sort();
+        if paths.is_empty() {
+            let problem = "no manifest in it; expected a folder that `windvane reproduce` made";
+            return Err(LearnError::run(folder, problem));
+        }
+        paths.iter().map(|path| Self::read(path)).collect()
+    }
+
     /// Where the manifest of a sweep is.
     pub fn path(folder: &Path, sweep: &str) -> PathBuf {
         folder.join(format!("{sweep}.json"))
@@ -126,9 +142,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes the manifest into the folder of its sweep. One that is there already is added to; its settings must be
-    /// the same.
-    pub fn write(mut self, folder: &Path) -> Result<Self, LearnError> {
+    /// What is there already in the folder, with this manifest added to it; its settings must be the same.
+    pub fn merged(mut self, folder: &Path) -> Result<Self, LearnError> {
         let path = Self::path(folder, &self.sweep);
         if path.exists() {
             let mut there = Self::read(&path)?;
@@ -150,11 +165,19 @@ impl Manifest {
             there.units.extend(news);
             self = there;
         }
+        Ok(self)
+    }
+
+    /// Writes the manifest into the folder of its sweep, [merged](Self::merged) with one that is there already.
+    pub fn write(self, folder: &Path) -> Result<Self, LearnError> {
+        let path = Self::path(folder, &self.sweep);
+        let merged = self.merged(folder)?;
         std::fs::create_dir_all(folder).map_err(LearnError::io(folder, "making the folder"))?;
         write_atomically(&folder.join(".gitignore"), IGNORED.as_bytes())?;
-        let text = serde_json::to_string_pretty(&self).map_err(|e| LearnError::run(&path, e.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&merged).map_err(|e| LearnError::run(&path, e.to_string()))?;
         write_atomically(&path, text.as_bytes())?;
-        Ok(self)
+        Ok(merged)
     }
 
     /// The setting of a unit.

@@ -4,8 +4,9 @@
 //!
 //! ```text
 //! main.json, kappa.json, ...    manifests: settings and units, one of each sweep
-//! main/standard/rfb-0/          a unit's rows: scores.jsonl, curve.jsonl
+//! main/standard/rfb-0/          a unit's rows: scores.jsonl, curve.jsonl; who worked on it: attempts.json
 //! data/, beliefs/, runs/        what was collected and trained, shared by all sweeps of the folder
+//! slurm/                        scripts, job numbers and output of jobs on a cluster
 //! figures/, report.html         what people look at
 //! ```
 //!
@@ -13,11 +14,18 @@
 //! into agents are drawn.
 
 pub mod ablation;
+pub mod attempt;
+pub mod cost;
+pub mod launcher;
 pub mod manifest;
 pub mod costs;
+pub mod measured;
 pub mod paths;
 pub mod reference;
 pub mod row;
+pub mod simulate;
+pub mod status;
+pub mod task;
 pub mod unit;
 
 pub use manifest::{Manifest, Setting, Unit};

@@ -1,5 +1,6 @@
 //! One unit of a sweep: trained and scored once, by whoever comes first.
 
+use super::attempt::{Attempts, How, Recorder};
 use super::manifest::{Manifest, REFERENCE, Setting, Unit};
 use super::paths::{curve, lock_of, logged};
 use super::reference;
@@ -29,8 +30,12 @@ pub enum Ended {
     Already,
     /// Another process, here or on another machine, is doing it.
     Elsewhere,
+    /// Another process is making what it needs first; only said to those who do not wait.
+    Blocked,
     /// It was asked to stop; what was trained is saved.
     Interrupted,
+    /// It was tried so often without getting further that it is not tried again.
+    GivenUp,
 }
 
 /// Where a unit stands.
@@ -63,6 +68,10 @@ pub struct Bench<'a> {
     pub interrupt: &'a AtomicBool,
     /// The program's revision, for the rows.
     pub revision: &'a str,
+    /// Whether to wait while others make what a unit needs first.
+    pub waits: bool,
+    /// How many attempts in a row may fail or be killed without getting further; nothing for any number.
+    pub tries: Option<usize>,
 }
 
 impl std::fmt::Debug for Bench<'_> {
@@ -134,7 +143,7 @@ impl Sweep {
     }
 
     /// Whether a unit's rows are there, whole and of the same settings.
-    fn is_done(&self, unit: &Unit) -> Result<bool, LearnError> {
+    pub fn is_done(&self, unit: &Unit) -> Result<bool, LearnError> {
         let path = self.place(unit).join(SCORES);
         if !path.exists() {
             return Ok(false);
@@ -166,15 +175,45 @@ impl Sweep {
         if self.is_done(unit)? {
             return Ok(Ended::Already);
         }
-        let Some(_rows) = RunFolder::try_open(&self.place(unit))? else { return Ok(Ended::Elsewhere) };
+        let place = self.place(unit);
+        let Some(rows) = RunFolder::try_open(&place)? else { return Ok(Ended::Elsewhere) };
+        rows.lock().settle(&place.join(SCORES), bench.interrupt)?;
         // Who held the lock until now may have finished it.
         if self.is_done(unit)? {
             return Ok(Ended::Already);
         }
-        match self.run_of(unit)? {
+        let (attempts, steps) = (Attempts::read(&place), self.steps(unit)?);
+        if bench.tries.is_some_and(|tries| attempts.fruitless(steps) >= tries) {
+            Attempts::give_up(&place)?;
+            return Ok(Ended::GivenUp);
+        }
+        let record = Recorder::begin(&place, attempts, steps)?;
+        let ended = match self.run_of(unit)? {
             None => self.reference(unit, bench),
             Some(run) => self.train_and_score(unit, &run, bench),
+        };
+        match &ended {
+            Ok(Ended::Done) => record.end(How::Done, None)?,
+            Ok(_) => record.end(How::Stopped, None)?,
+            Err(error) => {
+                record.end(How::Failed, Some(error.to_string()))?;
+                let again = |tries| Attempts::read(&place).fruitless(self.steps(unit).unwrap_or(0)) < tries;
+                if !bench.tries.is_some_and(again) {
+                    Attempts::give_up(&place)?;
+                }
+            }
         }
+        if matches!(ended, Ok(Ended::Done)) {
+            rows.lock().finished()?;
+        }
+        ended
+    }
+
+    /// Gradient steps in the checkpoints of a unit.
+    pub fn steps(&self, unit: &Unit) -> Result<u64, LearnError> {
+        let run = self.run_of(unit)?;
+        // A checkpoint that cannot be read is the attempt's trouble, which then tells of it.
+        Ok(run.map_or(0, |run| run.cost().map_or(0, |cost| cost.gradient_steps)))
     }
 
     fn reference(&self, unit: &Unit, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
@@ -198,25 +237,24 @@ impl Sweep {
             progress: &mut *bench.progress,
             interrupt: bench.interrupt,
         };
-        {
-            let Some(_lock) = Lock::wait(&lock_of(&run.data), bench.interrupt)? else {
-                return Ok(Ended::Interrupted);
-            };
-            run.data(&mut at)?;
+        let (waits, interrupt) = (bench.waits, bench.interrupt);
+        let stopped = shared(&run.data, waits, interrupt, || run.data(&mut at).map(|_| true))?;
+        if let Some(ended) = stopped {
+            return Ok(ended);
         }
         if run.needs_belief() {
-            let Some(_lock) = Lock::wait(&lock_of(&run.belief), bench.interrupt)? else {
-                return Ok(Ended::Interrupted);
-            };
-            if !run.believe(&mut at)? {
-                return Ok(Ended::Interrupted);
+            let stopped = shared(&run.belief, waits, interrupt, || run.believe(&mut at))?;
+            if let Some(ended) = stopped {
+                return Ok(ended);
             }
         }
-        let Some(folder) = RunFolder::wait(&self.run_folder(unit)?, bench.interrupt)? else {
-            return Ok(Ended::Interrupted);
-        };
+        let folder = self.run_folder(unit)?;
+        let folder = if waits { RunFolder::wait(&folder, interrupt)? } else { RunFolder::try_open(&folder)? };
+        let Some(folder) = folder else { return Ok(not_taken(waits)) };
+        folder.lock().settle(&run.checkpoint(), interrupt)?;
         run.record(&folder)?;
         let Some(agent) = run.agent(&mut at)? else { return Ok(Ended::Interrupted) };
+        folder.lock().finished()?;
         drop(folder);
         let setting = self.manifest.setting(unit)?;
         let like = Row { config: setting.hash(), ..Row::blank(run, &unit.setting, bench.revision)? };
@@ -241,6 +279,11 @@ impl Sweep {
                 return Ok(Ended::Interrupted);
             }
         }
+        if !self.is_done(&exact)? {
+            let problem =
+                format!("{} cannot be scored: the reference players' rows are missing", unit.name());
+            return Err(LearnError::run(&self.place(&exact), problem));
+        }
         reference::with_ceilings(&mut rows, &row::read(&self.place(&exact).join(SCORES))?.0);
         row::write(&self.place(unit).join(CURVE), &curve(unit, &run.checkpoint()))?;
         row::write(&self.place(unit).join(SCORES), &rows)?;
@@ -256,4 +299,27 @@ fn planners(agent: &Agent) -> &'static [Planner] {
 /// The run of a setting by no method in particular: it decides nothing about its world.
 fn reference_run(setting: &Setting, seed: u64) -> Run {
     Run::in_folder(setting.plan.clone(), methods::METHODS[0], seed, Path::new(""))
+}
+
+/// Makes something that several units need, under its lock; says how it ended if it could not be made now.
+fn shared(
+    product: &Path,
+    waits: bool,
+    interrupt: &AtomicBool,
+    make: impl FnOnce() -> Result<bool, LearnError>,
+) -> Result<Option<Ended>, LearnError> {
+    let path = lock_of(product);
+    let lock = if waits { Lock::wait(&path, interrupt)? } else { Lock::try_take(&path)? };
+    let Some(lock) = lock else { return Ok(Some(not_taken(waits))) };
+    lock.settle(product, interrupt)?;
+    if !make()? {
+        return Ok(Some(Ended::Interrupted));
+    }
+    lock.finished()?;
+    Ok(None)
+}
+
+/// What it means that a lock was not taken: those who wait give up only when they are interrupted.
+fn not_taken(waits: bool) -> Ended {
+    if waits { Ended::Interrupted } else { Ended::Blocked }
 }

@@ -1,5 +1,6 @@
 //! Checkpoints: one file that is either the old one or the new one, never half of either.
 
+use super::folder::host;
 use super::observe::At;
 use crate::error::LearnError;
 use crate::nn::TensorFile;
@@ -27,8 +28,9 @@ pub struct Saved {
 
 /// Writes `bytes` to `path` so that a kill or a full disk at any moment leaves the old file as it was.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), LearnError> {
+    // A name of one's own: should a lock ever be lost between machines, two writers still do not mix their bytes.
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
+    name.push(format!(".{}-{}.partial", host(), std::process::id()));
     let partial = path.with_file_name(name);
     let written = File::create(&partial).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -1,10 +1,11 @@
 //! `windvane reproduce`: an experiment of the paper, from nothing to its report.
 
 mod jobs;
+mod slurm;
 
 use super::{figure, report};
 use crate::{output, settings};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::config::Plan;
@@ -22,6 +23,7 @@ use windvane::sweep::{Manifest, Sweep, ablation};
   windvane reproduce four-rooms --methods fb,bfb,rfb --seeds 5 --out results/four-rooms
   windvane reproduce four-rooms --methods bfb,rfb --ablation context --out results/four-rooms
   windvane reproduce pointmass --preset paper --device cuda --jobs 1 --out results/pointmass-paper
+  windvane reproduce four-rooms --seeds 10 --launcher slurm --partition short --time 1:00:00 --out results/four-rooms
 
 Ablations: context, layouts, kappa, forward.")]
 pub(crate) struct Reproduce {
@@ -61,9 +63,23 @@ pub(crate) struct Reproduce {
     /// Write the manifest and stop: the units are done by `windvane run`
     #[arg(long)]
     plan_only: bool,
+    /// Who runs the units
+    #[arg(long, value_enum, default_value_t = Launcher::Local)]
+    launcher: Launcher,
+    #[command(flatten)]
+    slurm: slurm::SlurmArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// Who runs the units of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Launcher {
+    /// This machine, now
+    Local,
+    /// A cluster: submits jobs and returns (docs/cluster.md)
+    Slurm,
 }
 
 /// Does all units of a sweep, draws its figures and writes its report.
@@ -104,12 +120,18 @@ impl Reproduce {
             }
             None => ablation::usual_methods(sweep_name),
         };
-        let manifest =
-            Manifest::new(sweep_name, &self.env, settings, &methods, self.seeds)?.write(&self.out)?;
+        let manifest = Manifest::new(sweep_name, &self.env, settings, &methods, self.seeds)?;
+        let on_slurm = self.launcher == Launcher::Slurm;
+        let dry_run = self.slurm.dry_run();
+        anyhow::ensure!(on_slurm || !dry_run, "--dry-run prints scripts; expected --launcher slurm");
+        let manifest = if dry_run { manifest.merged(&self.out)? } else { manifest.write(&self.out)? };
         let path = Manifest::path(&self.out, sweep_name);
         let sweep = Sweep { folder: self.out.clone(), manifest };
         if self.plan_only {
             return self.say_plan(&sweep, &path);
+        }
+        if on_slurm {
+            return self.slurm.launch(&sweep, self.threads, self.device, self.json);
         }
         let jobs = self.jobs.unwrap_or_else(usual_jobs);
         anyhow::ensure!(jobs > 0, "--jobs is 0; expected at least 1");

@@ -1,0 +1,3 @@
+//! Who runs the units of a sweep besides this machine.
+
+pub mod slurm;
