@@ -1,7 +1,7 @@
 //! `windvane doctor`: is a trained run healthy, and if not, which part is to blame?
 
 use crate::trained::{Trained, trained};
-use crate::{output, table};
+use crate::{bounds, output, table};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) struct Doctor {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Bellman sweeps through the predictor before acting; by default the run's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(bounds::SWEEPS))]
     lookahead: Option<usize>,
     /// Print one JSON document
     #[arg(long)]

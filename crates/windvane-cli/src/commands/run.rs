@@ -1,7 +1,8 @@
 //! `windvane run`: one unit of a sweep.
 
+use crate::interrupt::{self, Stopped};
 use crate::watch::Bars;
-use crate::{interrupt, output, revision};
+use crate::{bounds, output, revision};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub(crate) struct RunUnit {
     #[arg(long, default_value_t = DeviceName::Cpu)]
     device: DeviceName,
     /// Threads; two units of one thread side by side get farther than one of two
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: usize,
     /// Print one JSON document
     #[arg(long)]
@@ -40,8 +41,8 @@ impl RunUnit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let sweep = Sweep::open(&self.manifest)?;
         let unit = sweep.unit(self.index)?;
-        let device = self.device.open()?;
         let interrupt = interrupt::flag()?;
+        let device = self.device.open()?;
         let mut watch = Bars;
         let ended = Threads::new(self.threads)?.run(|| {
             let mut bench =
@@ -52,7 +53,7 @@ impl RunUnit {
             Ended::Done => "done",
             Ended::Already => "was done before",
             Ended::Elsewhere => "is being done elsewhere; skipped",
-            Ended::Interrupted => anyhow::bail!(interrupt::STOPPED),
+            Ended::Interrupted => anyhow::bail!(Stopped),
         };
         if self.json {
             return output::json(&json!({"unit": unit, "ended": word, "rows": sweep.place(unit)}));

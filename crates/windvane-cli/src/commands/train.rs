@@ -1,12 +1,13 @@
 //! `windvane train`: data, belief and agent in one folder.
 
+use crate::interrupt::{self, Stopped};
 use crate::watch::Bars;
-use crate::{interrupt, output, settings, table};
-use anyhow::Context as _;
+use crate::{bounds, output, settings, table};
 use clap::Args;
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use windvane::config::layers::Layers;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use windvane::config::layers::Setting;
 use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
@@ -22,6 +23,7 @@ use windvane_world::{ActionSpace, EnvSpec, Split};
   windvane train --env four-rooms --method bfb --out runs/bfb
   windvane train --env four-rooms --preset many --method rfb --seed 1 --set agent.kappa=100 --out runs/rfb
   windvane train --data data/robot --method rfb --out runs/robot      your own data (`windvane import`)
+  windvane train --env doors --method bfb --out runs/bfb --dry-run    every setting, and where it comes from
 
 A run that was stopped or killed goes on where it was when the same command is given again.")]
 pub(crate) struct Train {
@@ -55,8 +57,11 @@ pub(crate) struct Train {
     #[arg(long, default_value_t = DeviceName::Cpu)]
     device: DeviceName,
     /// Threads; two runs of one thread side by side get farther than one of two
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: usize,
+    /// Print the resolved settings with their origins, and stop: nothing is written
+    #[arg(long)]
+    dry_run: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -64,6 +69,7 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let interrupt = interrupt::flag()?;
         let own = match (&self.env, &self.data) {
             (None, Some(data)) => Some(Episodes::open(data)?.spec().clone()),
             _ => None,
@@ -72,11 +78,16 @@ impl Train {
         if let Some(EnvSpec { action: ActionSpace::Continuous { .. }, .. }) = own {
             layers = layers.set("neural.fb.forward=paper")?; // vectors need an actor
         }
-        let mut plan = plan(layers, self.config.as_deref(), &self.set)?;
+        let layers = settings::laid(layers, self.config.as_deref(), &self.set)?;
+        let resolved = layers.settings();
+        let mut plan = layers.value().check()?;
         if let Some(own) = &own {
             plan.env.clone_from(&own.name);
         }
         let method = *methods::find(&self.method)?;
+        if self.dry_run {
+            return self.say_settings(&resolved);
+        }
         let folder = RunFolder::open(&self.out)?;
         let mut run = Run::in_folder(plan, method, self.seed, folder.path());
         run.data = self.data.clone().unwrap_or(run.data);
@@ -84,14 +95,20 @@ impl Train {
         run.recorded = own.is_some();
         run.record(&folder)?;
         let device = self.device.open()?;
-        Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder))
+        Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder, interrupt))
     }
 
-    fn stages(&self, run: &Run, device: &windvane::device::Device, folder: &RunFolder) -> anyhow::Result<()> {
-        let interrupt = interrupt::flag()?;
+    fn stages(
+        &self,
+        run: &Run,
+        device: &windvane::device::Device,
+        folder: &RunFolder,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<()> {
         let world = run.world()?;
         let mut site = Site { world: &*world, device, watch: &mut Bars, interrupt };
-        let agent = run.agent(&mut site)?.context(interrupt::STOPPED)?;
+        let agent = run.agent(&mut site)?.ok_or(Stopped)?;
+        let _scores_can_be_taken_again = interrupt::at_once()?;
         if run.recorded {
             return self.without_scores();
         }
@@ -100,7 +117,8 @@ impl Train {
         for mode in [BeliefMode::Frozen, BeliefMode::Online] {
             for split in [Split::Train, Split::Test] {
                 let rows = run.scores(&*world, &*agent, split, mode)?;
-                lines.push((split, mode, success(&rows)));
+                // Where there are no contexts there is no score.
+                lines.push((split, mode, (!rows.is_empty()).then(|| success(&rows))));
                 all.extend(rows);
             }
         }
@@ -114,7 +132,8 @@ impl Train {
         let rows: Vec<Vec<String>> = lines
             .iter()
             .map(|(split, mode, success)| {
-                vec![format!("{split:?}"), format!("{mode:?}"), format!("{success:.3}")]
+                let success = success.map_or("-".to_owned(), |success| format!("{success:.3}"));
+                vec![format!("{split:?}"), format!("{mode:?}"), success]
             })
             .collect();
         output::say(&table::render(&["split", "belief", "success"], &rows));
@@ -123,6 +142,19 @@ impl Train {
 }
 
 impl Train {
+    /// What `--dry-run` prints.
+    fn say_settings(&self, settings: &[Setting]) -> anyhow::Result<()> {
+        if self.json {
+            let Self { method, seed, out, .. } = self;
+            let document = json!({"method": method, "seed": seed, "out": out, "settings": settings});
+            return output::json(&document);
+        }
+        let line = |s: &Setting| vec![s.key.clone(), s.value.to_string(), s.origin.clone()];
+        let lines: Vec<Vec<String>> = settings.iter().map(line).collect();
+        output::say(&table::render(&["setting", "value", "origin"], &lines));
+        Ok(())
+    }
+
     /// What is said where there is no world to play in.
     fn without_scores(&self) -> anyhow::Result<()> {
         if self.json {
@@ -134,9 +166,4 @@ impl Train {
         ));
         Ok(())
     }
-}
-
-/// The plan of a preset with a file and single settings laid on top.
-fn plan(layers: Layers<Plan>, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
-    Ok(settings::laid(layers, config, set)?.value().check()?)
 }

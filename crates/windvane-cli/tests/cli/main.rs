@@ -6,6 +6,8 @@ mod bench;
 mod collect;
 mod data;
 mod learn;
+mod listing;
+mod manners;
 mod reproduce;
 mod worlds;
 

@@ -80,6 +80,8 @@ struct Ready<'a> {
     inference: Inference,
     /// How much of a formula's variation B can express.
     fit: Option<f64>,
+    /// What is likely a mistake in the task.
+    task_warnings: &'a [String],
     z: &'a [f32],
 }
 
@@ -108,6 +110,7 @@ impl Adapt {
         let mut pilot = if self.belief == Mode::Online { pilot.online() } else { pilot };
         self.prompt.save(&self.agent, &prompt)?;
         let code = pilot.code().clone();
+        code.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
         let ready = Ready {
             env: &agent.spec().name,
             method: agent.method(),
@@ -115,6 +118,7 @@ impl Adapt {
             doubt: &doubt,
             inference: code.inference,
             fit: code.fit,
+            task_warnings: &code.warnings,
             z: &code.z,
         };
         if self.serve {

@@ -1,6 +1,7 @@
 //! A control loop over lines of JSON.
 
 use super::{Ready, parse_action};
+use crate::output;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Read as _, Write as _};
 use windvane::deploy::Pilot;
@@ -14,7 +15,7 @@ pub(super) fn serve(mut pilot: Pilot, spec: &EnvSpec, ready: &Ready<'_>) -> anyh
     let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut say = |value: &Value| {
         // A closed pipe is the reader's way of saying that it has enough.
-        writeln!(stdout, "{value}").and_then(|()| stdout.flush()).is_ok()
+        output::written(writeln!(stdout, "{value}").and_then(|()| stdout.flush()))
     };
     if !say(&json!({ "ready": ready })) {
         return Ok(());
@@ -49,7 +50,8 @@ fn answer(
     let asked: Value = serde_json::from_slice(line)?;
     if let Some(task) = asked.get("task") {
         pilot.retask(&serde_json::from_value(task.clone())?)?;
-        return Ok(json!({ "inference": pilot.code().inference, "fit": pilot.code().fit }));
+        let code = pilot.code();
+        return Ok(json!({ "inference": code.inference, "fit": code.fit, "warnings": code.warnings }));
     }
     if asked["doubt"] == true {
         return Ok(json!({ "doubt": pilot.doubt(), "warning": pilot.doubt().warning() }));
