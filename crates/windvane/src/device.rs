@@ -17,6 +17,11 @@ const PROBE_LIMIT: Duration = Duration::from_mins(1);
 /// More threads than any machine this runs on has: a larger number is a slip.
 const MAX_THREADS: usize = 1024;
 
+/// The instruction set that the kernels of the processor use: `avx512`, `avx2` or `baseline`.
+pub fn instructions() -> &'static str {
+    nn::instructions()
+}
+
 /// A kind of device, as the command line spells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -49,6 +54,11 @@ impl DeviceName {
                 probe(make, PROBE_LIMIT).map_err(|problem| self.fault(problem))
             }
         }
+    }
+
+    /// Whether its feature is compiled in.
+    pub fn is_compiled_in(self) -> bool {
+        self.maker().is_some()
     }
 
     /// How to make the device, where its feature is compiled in.

@@ -1,7 +1,7 @@
 //! `windvane ceilings`: what reference players achieve who are given the information.
 
 use crate::choice::{SplitChoice, StartChoice};
-use crate::{output, table};
+use crate::{bounds, output, table};
 use clap::Args;
 use serde_json::json;
 use windvane_world::ceilings::{CeilingConfig, CeilingRow, measure};
@@ -22,12 +22,12 @@ pub(crate) struct Ceilings {
     #[arg(long, value_name = "NAME")]
     env: String,
     /// Number of seeds to average over, each with other contexts
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bounds::count::<u64>(bounds::SEEDS))]
     seeds: u64,
     /// Lengths of the random trajectory that forms a belief
     #[arg(long, value_name = "STEPS", value_delimiter = ',', default_values_t = [50, 100, 200, 500],
-          value_parser = clap::value_parser!(u32).range(0..=100_000))]
-    context_steps: Vec<u32>,
+          value_parser = bounds::count::<usize>(bounds::STEPS))]
+    context_steps: Vec<usize>,
     /// Where that trajectory begins
     #[arg(long, value_enum, default_value_t = StartChoice::Fixed)]
     context_start: StartChoice,
@@ -35,10 +35,10 @@ pub(crate) struct Ceilings {
     #[arg(long, value_enum)]
     split: Option<SplitChoice>,
     /// Number of training contexts; by default the paper's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(bounds::CONTEXTS))]
     train: Option<usize>,
     /// Number of held-out contexts; by default the paper's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(bounds::CONTEXTS))]
     test: Option<usize>,
     /// Print one JSON document
     #[arg(long)]
@@ -53,7 +53,7 @@ impl Ceilings {
             train: self.train,
             test: self.test,
             seeds: (0..self.seeds).collect(),
-            context_steps: self.context_steps.iter().map(|&steps| steps as usize).collect(),
+            context_steps: self.context_steps,
             context_start: self.context_start.into(),
             splits: splits.into_iter().map(Into::into).collect(),
         };
@@ -72,7 +72,8 @@ impl Ceilings {
                 "rows": rows,
             }));
         }
-        output::say(&format!("{}: share of games won, {} seeds", config.env, self.seeds));
+        let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };
+        output::say(&format!("{}: share of games won, {seeds}", config.env));
         output::say(&layout(&rows));
         Ok(())
     }

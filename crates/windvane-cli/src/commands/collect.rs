@@ -2,7 +2,7 @@
 
 use crate::choice::{SplitChoice, StartChoice};
 use crate::revision::GENERATOR;
-use crate::{output, progress};
+use crate::{bounds, output, progress};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
@@ -13,7 +13,7 @@ use windvane_world::registry::{WORLDS, WorldConfig, make};
 /// Collects a data set: a behaviour policy in many contexts of a world.
 ///
 /// The same arguments give the same bytes, on any number of threads. A run that was killed goes on where it was when
-/// the same command is given again. Without --contexts and --episodes, the paper's numbers are used.
+/// the same command is given again; what is collected is left as it is. Without --contexts and --episodes, the paper's numbers are used.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane collect --env four-rooms --contexts 30 --episodes 250 --seed 0 --out data/four-rooms
@@ -24,15 +24,15 @@ pub(crate) struct Collect {
     #[arg(long, value_name = "NAME")]
     env: String,
     /// Number of contexts
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(bounds::CONTEXTS))]
     contexts: Option<usize>,
     /// Episodes in each context
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = bounds::count::<usize>(1..=10_000_000))]
     episodes: Option<usize>,
     /// Seed of contexts and episodes
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Folder to make; it must not exist
+    /// Folder to make; one that holds this very data set already is left as it is, any other is refused
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Who acts: `uniform`, `sticky[:REPEAT]`, `walker[:EPSILON]` (grids); by default the paper's choice for the world
@@ -42,16 +42,16 @@ pub(crate) struct Collect {
     #[arg(long, value_enum, default_value_t = StartChoice::Random)]
     start: StartChoice,
     /// Steps in an episode; by default the world's
-    #[arg(long, value_name = "STEPS")]
+    #[arg(long, value_name = "STEPS", value_parser = bounds::count::<usize>(1..=*bounds::STEPS.end()))]
     length: Option<usize>,
     /// Contexts to learn from, or held-out ones
     #[arg(long, value_enum, default_value_t = SplitChoice::Train)]
     split: SplitChoice,
     /// Number of contexts to hold out from training; by default the paper's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(0..=*bounds::CONTEXTS.end()))]
     held_out: Option<usize>,
     /// Threads; by default all cores
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: Option<usize>,
     /// Print one JSON document
     #[arg(long)]
@@ -78,13 +78,13 @@ impl Collect {
             contexts,
         };
         let policy = self.policy.unwrap_or(Policy::default_for(&world.spec().action));
-        let total = config.contexts.len() * config.episodes * config.length;
-        let bar = progress::bar(total as u64, "transitions");
+        let total = config.contexts.len() as u64 * config.episodes as u64 * config.length as u64;
+        let progress = progress::start(total, "transitions", 0);
         let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build()?;
         let data = threads.install(|| {
-            collect(&*world, &policy, &config, GENERATOR, &self.out, &|done| bar.inc(done as u64))
+            collect(&*world, &policy, &config, GENERATOR, &self.out, &|done| progress.add(done as u64))
         })?;
-        bar.finish_and_clear();
+        drop(progress);
         if self.json {
             return output::json(&json!({
                 "path": data.path(),

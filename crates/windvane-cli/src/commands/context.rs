@@ -2,7 +2,7 @@
 
 use crate::choice::SplitChoice;
 use crate::trained::{Trained, trained};
-use crate::{output, table};
+use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -23,13 +23,14 @@ pub(crate) struct Context {
     #[arg(long, value_enum, default_value_t = SplitChoice::Test)]
     split: SplitChoice,
     /// Steps of exploration, separated by commas
-    #[arg(long, value_name = "N,..", value_delimiter = ',', default_values_t = [0, 25, 50, 100, 200, 500])]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_values_t = [0, 25, 50, 100, 200, 500],
+          value_parser = bounds::count::<usize>(bounds::STEPS))]
     steps: Vec<usize>,
     /// Who explores
     #[arg(long, value_enum, default_value_t = Who::Random)]
     explore: Who,
     /// Games of each context and task; by default the run's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<u64>(bounds::ROUNDS))]
     rounds: Option<u64>,
     /// A figure (.svg or .png)
     #[arg(long, value_name = "FILE")]
@@ -57,6 +58,7 @@ impl Context {
             let Trained { mut run, world, agent } = trained(&self.run)?;
             let eval = &mut run.plan.eval;
             eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
+            self.steps.iter().try_for_each(|&steps| bounds::context(steps, eval.rounds))?;
             let points =
                 curve(&*world, &agent, self.split.into(), explorers, &self.steps, &run.plan.eval, run.seed)?;
             Ok((run, points))

@@ -2,7 +2,7 @@
 
 use crate::choice::{SplitChoice, StartChoice};
 use crate::trained::{Trained, trained};
-use crate::{output, table};
+use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) struct Eval {
     #[arg(long, value_enum, default_value_t = SplitChoice::Test)]
     split: SplitChoice,
     /// Length of the random trajectory that forms the belief; by default the run's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<usize>(bounds::STEPS))]
     context_steps: Option<usize>,
     /// Where that trajectory begins; by default as the run's settings say
     #[arg(long, value_enum)]
@@ -39,10 +39,10 @@ pub(crate) struct Eval {
     #[arg(long, value_enum)]
     planner: Option<PlannerChoice>,
     /// Bellman sweeps of the planner; by default the run's
-    #[arg(long, value_name = "N", requires = "planner", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    sweeps: Option<u32>,
+    #[arg(long, value_name = "N", requires = "planner", value_parser = bounds::count::<usize>(bounds::SWEEPS))]
+    sweeps: Option<usize>,
     /// Games of each context and task; by default the run's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bounds::count::<u64>(bounds::ROUNDS))]
     rounds: Option<u64>,
     /// Print every game as one JSON document
     #[arg(long)]
@@ -87,10 +87,12 @@ impl Eval {
                 None => eval.planner,
             };
             if let Some(sweeps) = self.sweeps {
-                agent = agent.with_sweeps(sweeps as usize);
+                agent = agent.with_sweeps(sweeps);
             }
             eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
+            bounds::context(eval.context_steps, eval.rounds)?;
             let split = self.split.into();
+            anyhow::ensure!(!world.contexts(split).is_empty(), "{path}: the run has no {split} contexts to play in");
             let (rows, seconds) = evaluate_timed(&*world, &agent, split, mode, &run.plan.eval, run.seed)?;
             let random = random_success(&*world, split, &run.plan.eval, run.seed)?;
             Ok((run, rows, seconds, random))
@@ -112,11 +114,11 @@ impl Eval {
         tasks.dedup();
         let line = |name: &str, rows: Vec<ScoreRow>| {
             let steps: Vec<f64> = rows.iter().filter(|r| r.success).map(|r| r.steps as f64).collect();
-            let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len().max(1) as f64;
+            let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
             vec![
                 name.to_owned(),
                 format!("{:.3}", success(&rows)),
-                format!("{:.1}", mean(&steps)),
+                if steps.is_empty() { "-".to_owned() } else { format!("{:.1}", mean(&steps)) },
                 rows.len().to_string(),
             ]
         };

@@ -11,12 +11,15 @@ use windvane::report::bounds::Bounds;
 use windvane::report::inside::{self, Subject};
 use windvane::report::results::Results;
 use windvane::sweep::ablation::{ABLATIONS, MAIN};
+use windvane::sweep::row::SCORES;
 use windvane::sweep::{Manifest, Sweep};
 use windvane::theory;
 use windvane::train::checkpoint::write_atomically;
 use windvane_world::episodes::Episodes;
 use windvane_world::picture::{self, Picture};
 
+/// The file that says which runs the figures of a sweep were drawn from.
+const DRAWN: &str = "drawn-from.txt";
 /// Contexts of each split in which regrets are computed.
 const REGRETS: usize = 5;
 
@@ -56,13 +59,13 @@ impl Figure {
         let inside: Vec<&str> = INSIDE.iter().map(|(name, _)| *name).collect();
         let (picture, numbers) = if from_rows.contains(&self.name) {
             let figures = Results::read(&self.path)?.figures();
-            let names: Vec<String> = figures.iter().map(|(name, ..)| name.clone()).collect();
-            let found = figures.into_iter().find(|(name, ..)| *name == self.name);
+            let names: Vec<String> = figures.iter().map(|figure| figure.name.clone()).collect();
+            let found = figures.into_iter().find(|figure| figure.name == self.name);
             let missing = || {
                 let there = names.join(", ");
                 anyhow::anyhow!("{}: no rows for {}; there are {there}", self.path.display(), self.name)
             };
-            (found.ok_or_else(missing)?.1, Value::Null)
+            (found.ok_or_else(missing)?.wide, Value::Null)
         } else if inside.contains(&self.name.as_str()) {
             Threads::new(1)?.run(|| Inside::open(&self.path)?.draw(&self.name))?
         } else {
@@ -78,8 +81,18 @@ impl Figure {
     }
 }
 
-/// Draws every figure that looks into data and agents into the folder of a sweep; what cannot be drawn is said.
-pub(crate) fn draw_inside(folder: &Path) -> anyhow::Result<()> {
+/// Draws every figure that looks into data and agents into the folder of a sweep; what cannot be drawn is said. Figures of
+/// the same runs are not drawn twice.
+pub(crate) fn draw_inside(sweep: &Sweep) -> anyhow::Result<()> {
+    let folder = &sweep.folder;
+    let stamp = folder.join("figures").join(DRAWN);
+    let scored = sweep.manifest.units.iter().filter(|unit| sweep.place(unit).join(SCORES).exists());
+    let runs = scored.map(|unit| sweep.run_folder(unit)).collect::<Result<Vec<_>, _>>()?;
+    let names = runs.iter().filter_map(|run| run.file_name()?.to_str());
+    let made_of = names.map(|name| format!("{name}\n")).collect::<String>();
+    if std::fs::read_to_string(&stamp).is_ok_and(|before| before == made_of) {
+        return Ok(());
+    }
     let inside = match Inside::open(folder) {
         Ok(inside) => inside,
         Err(error) => {
@@ -97,7 +110,7 @@ pub(crate) fn draw_inside(folder: &Path) -> anyhow::Result<()> {
             Err(error) => output::note(&format!("{error}")),
         }
     }
-    Ok(())
+    Ok(write_atomically(&stamp, made_of.as_bytes())?)
 }
 
 /// What figures of agents look into.

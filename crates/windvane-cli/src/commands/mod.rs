@@ -4,6 +4,8 @@ mod adapt;
 mod bench;
 mod ceilings;
 mod collect;
+mod compare;
+mod completions;
 mod context;
 mod data;
 mod doctor;
@@ -11,10 +13,12 @@ mod envs;
 mod evaluate;
 mod export;
 mod figure;
+mod man;
 mod quickstart;
 mod report;
 mod reproduce;
 mod run;
+mod runs;
 mod simulate;
 mod status;
 mod train;
@@ -31,6 +35,8 @@ pub(crate) enum Command {
     Data(data::Data),
     Import(data::import::Import),
     Train(train::Train),
+    Runs(runs::Runs),
+    Compare(compare::Compare),
     Eval(evaluate::Eval),
     Context(context::Context),
     Doctor(doctor::Doctor),
@@ -43,6 +49,8 @@ pub(crate) enum Command {
     Export(export::Export),
     Adapt(adapt::Adapt),
     Bench(bench::Bench),
+    Completions(completions::Completions),
+    Man(man::Manual),
 }
 
 impl Command {
@@ -55,6 +63,8 @@ impl Command {
             Self::Data(command) => command.run(),
             Self::Import(command) => command.run(),
             Self::Train(command) => command.run(),
+            Self::Runs(command) => command.run(),
+            Self::Compare(command) => command.run(),
             Self::Eval(command) => command.run(),
             Self::Context(command) => command.run(),
             Self::Doctor(command) => command.run(),
@@ -67,6 +77,8 @@ impl Command {
             Self::Export(command) => command.run(),
             Self::Adapt(command) => command.run(),
             Self::Bench(command) => command.run(),
+            Self::Completions(command) => command.run(),
+            Self::Man(command) => command.run(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `windvane quickstart`: the whole story on Randomized-Doors, from nothing to a page, in minutes.
 
 use super::reproduce;
+use crate::bounds;
 use clap::Args;
 use std::path::PathBuf;
 use windvane::config::Plan;
@@ -27,7 +28,7 @@ pub(crate) struct Quickstart {
     #[arg(long, value_name = "DIR", default_value = "runs/quickstart")]
     out: PathBuf,
     /// Methods at once; by default one for each core
-    #[arg(long, value_name = "J")]
+    #[arg(long, value_name = "J", value_parser = bounds::count::<usize>(bounds::THREADS))]
     jobs: Option<usize>,
     /// Print one JSON document
     #[arg(long)]
@@ -40,7 +41,7 @@ impl Quickstart {
         let methods = METHODS.map(str::to_owned);
         let manifest = Manifest::new(MAIN, ENV, settings, &methods, 1)?.write(&self.out)?;
         let sweep = Sweep { folder: self.out, manifest };
-        let jobs = self.jobs.unwrap_or_else(reproduce::usual_jobs).max(1);
+        let jobs = self.jobs.unwrap_or_else(reproduce::usual_jobs);
         reproduce::do_and_report(&sweep, jobs, 1, DeviceName::Cpu, self.json)
     }
 }

@@ -1,7 +1,8 @@
 //! `windvane run`: units of a sweep.
 
+use crate::interrupt::{self, Stopped};
 use crate::watch::Bars;
-use crate::{interrupt, output, revision};
+use crate::{bounds, output, revision};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -42,7 +43,7 @@ pub(crate) struct RunUnit {
     #[arg(long, default_value_t = DeviceName::Cpu)]
     device: DeviceName,
     /// Threads; two units of one thread side by side get farther than one of two
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: usize,
     /// Print one JSON document
     #[arg(long)]
@@ -82,7 +83,7 @@ impl RunUnit {
             Ended::Done => "done",
             Ended::Already => "was done before",
             Ended::Elsewhere | Ended::Blocked => "is being done elsewhere; skipped",
-            Ended::Interrupted => anyhow::bail!(interrupt::STOPPED),
+            Ended::Interrupted => anyhow::bail!(Stopped),
             Ended::GivenUp => "is given up",
         };
         if self.json {
@@ -95,7 +96,7 @@ impl RunUnit {
     /// Tells the scheduler, by the exit code, how its task ended.
     fn end_task(&self, ended: &TaskEnded) -> anyhow::Result<()> {
         if ended.interrupted {
-            output::note(interrupt::STOPPED);
+            output::note(&Stopped.to_string());
             std::process::exit(TERMINATED);
         }
         let TaskEnded { again, given_up, .. } = ended;

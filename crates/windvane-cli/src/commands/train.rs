@@ -1,12 +1,13 @@
 //! `windvane train`: data, belief and agent in one folder.
 
+use crate::interrupt::{self, Stopped};
 use crate::watch::Bars;
-use crate::{interrupt, output, settings, table};
-use anyhow::Context as _;
+use crate::{bounds, output, settings, table};
 use clap::Args;
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use windvane::config::layers::Layers;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use windvane::config::layers::Setting;
 use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
@@ -24,6 +25,7 @@ use windvane_world::{ActionSpace, EnvSpec, Split};
   windvane train --env four-rooms --method bfb --out runs/bfb
   windvane train --env four-rooms --preset many --method rfb --seed 1 --set fb.kappa=100 --out runs/rfb
   windvane train --data data/robot --method rfb --out runs/robot      your own data (`windvane import`)
+  windvane train --env doors --method bfb --out runs/bfb --dry-run    every setting, and where it comes from
 
 A run that was stopped or killed goes on where it was when the same command is given again.")]
 pub(crate) struct Train {
@@ -57,8 +59,11 @@ pub(crate) struct Train {
     #[arg(long, default_value_t = DeviceName::Cpu)]
     device: DeviceName,
     /// Threads; two runs of one thread side by side get farther than one of two
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: usize,
+    /// Print the resolved settings with their origins, and stop: nothing is written
+    #[arg(long)]
+    dry_run: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -66,6 +71,7 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let interrupt = interrupt::flag()?;
         let own = match (&self.env, &self.data) {
             (None, Some(data)) => Some(Episodes::open(data)?.spec().clone()),
             _ => None,
@@ -74,11 +80,16 @@ impl Train {
         if let Some(EnvSpec { action: ActionSpace::Continuous { .. }, .. }) = own {
             layers = layers.set("fb.net.kind=film")?; // an actor goes through the predictor
         }
-        let mut plan = plan(layers, self.config.as_deref(), &self.set)?;
+        let layers = settings::laid(layers, self.config.as_deref(), &self.set)?;
+        let resolved = layers.settings();
+        let mut plan = layers.value().check()?;
         if let Some(own) = &own {
             plan.env.clone_from(&own.name);
         }
         let method = *methods::find(&self.method)?;
+        if self.dry_run {
+            return self.say_settings(&resolved);
+        }
         let folder = RunFolder::open(&self.out)?;
         let mut run = Run::in_folder(plan, method, self.seed, folder.path());
         run.data = self.data.clone().unwrap_or(run.data);
@@ -86,14 +97,20 @@ impl Train {
         run.recorded = own;
         run.record(&folder)?;
         let device = self.device.open()?;
-        Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder))
+        Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder, interrupt))
     }
 
-    fn stages(&self, run: &Run, device: &windvane::device::Device, folder: &RunFolder) -> anyhow::Result<()> {
-        let interrupt = interrupt::flag()?;
+    fn stages(
+        &self,
+        run: &Run,
+        device: &windvane::device::Device,
+        folder: &RunFolder,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<()> {
         let world = run.world()?;
         let mut at = RunContext { world: &*world, device, progress: &mut Bars, interrupt };
-        let agent = run.agent(&mut at)?.context(interrupt::STOPPED)?;
+        let agent = run.agent(&mut at)?.ok_or(Stopped)?;
+        let _scores_can_be_taken_again = interrupt::at_once()?;
         if run.recorded.is_some() {
             return self.without_scores();
         }
@@ -112,7 +129,8 @@ impl Train {
                 let mut scores = Vec::new();
                 for &planner in planners {
                     let rows = run.scores(&*world, &agent, split, mode, planner)?;
-                    scores.push(success(&rows));
+                    // Where there are no contexts there is no score.
+                    scores.push((!rows.is_empty()).then(|| success(&rows)));
                     all.extend(Row::of_games(&rows, &like));
                 }
                 lines.push((split, mode, scores));
@@ -131,7 +149,7 @@ impl Train {
             .iter()
             .map(|(split, mode, scores)| {
                 let mut line = vec![format!("{split:?}"), format!("{mode:?}")];
-                line.extend(scores.iter().map(|success| format!("{success:.3}")));
+                line.extend(scores.iter().map(|success| success.map_or("-".to_owned(), |x| format!("{x:.3}"))));
                 line
             })
             .collect();
@@ -144,6 +162,19 @@ impl Train {
 }
 
 impl Train {
+    /// What `--dry-run` prints.
+    fn say_settings(&self, settings: &[Setting]) -> anyhow::Result<()> {
+        if self.json {
+            let Self { method, seed, out, .. } = self;
+            let document = json!({"method": method, "seed": seed, "out": out, "settings": settings});
+            return output::json(&document);
+        }
+        let line = |s: &Setting| vec![s.key.clone(), s.value.to_string(), s.origin.clone()];
+        let lines: Vec<Vec<String>> = settings.iter().map(line).collect();
+        output::say(&table::render(&["setting", "value", "origin"], &lines));
+        Ok(())
+    }
+
     /// What is said where there is no world to play in.
     fn without_scores(&self) -> anyhow::Result<()> {
         if self.json {
@@ -155,9 +186,4 @@ impl Train {
         ));
         Ok(())
     }
-}
-
-/// The plan of a preset with a file and single settings laid on top.
-fn plan(layers: Layers<Plan>, config: Option<&Path>, set: &[String]) -> anyhow::Result<Plan> {
-    Ok(settings::laid(layers, config, set)?.value().check()?)
 }

@@ -151,6 +151,17 @@ fn every_kind_of_task_is_told_and_every_core_answers() {
 }
 
 #[test]
+fn a_goal_outside_the_range_of_the_data_is_warned_of() {
+    let far = adapt("grid", &["--goal", "7,400", "--json"]);
+    let output = windvane(&refs(&far));
+    assert!(output.status.success());
+    let expected = "goal: \"y\" is 400, outside the range of the observation";
+    assert!(text(&output.stderr).contains(&format!("warning: {expected}")), "{}", text(&output.stderr));
+    assert!(json(&refs(&far))["task_warnings"][0].as_str().unwrap().starts_with(expected));
+    assert_eq!(json(&refs(&adapt("grid", &["--goal", "7,4", "--json"])))["task_warnings"], value!([]));
+}
+
+#[test]
 fn a_task_that_was_saved_is_the_same_task() {
     let tasks = models().join("tasks-of-a-test.json");
     let tasks = tasks.to_str().unwrap();
@@ -221,6 +232,7 @@ fn contexts_and_tasks_that_cannot_be_used_are_refused_in_a_line() {
     let nested = format!("{}x{}", "(".repeat(1000), ")".repeat(1000));
     assert!(error(&["--reward", &nested]).contains("more than 64 levels"));
     assert!(error(&["--reward", "x * 0"]).contains("0 wherever the data went"));
+    assert!(error(&["--reward", "x > -99"]).contains("every policy earns the same"));
     assert!(error(&["--labels", "nowhere.csv"]).contains("nowhere.csv"));
     let grid = model("grid").display().to_string();
     // Vectors where moves were expected, and a file that is no archive.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The smallest training worth its name, of `method` into `out`.
-fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
+pub(crate) fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
     let mut arguments =
         vec!["train", "--env", "doors", "--preset", "quick", "--method", method, "--out", out];
     let settings = [

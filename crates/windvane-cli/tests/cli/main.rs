@@ -8,6 +8,8 @@ mod cluster;
 mod collect;
 mod data;
 mod learn;
+mod listing;
+mod manners;
 mod reproduce;
 mod worlds;
 

@@ -72,6 +72,12 @@ fn a_sweep_is_done_once_added_to_repaired_and_reported_from_its_rows() {
         );
     }
 
+    // Once more: nothing is done and no figure drawn again.
+    let drawn = || fs::metadata(out.join("figures/layouts.svg")).unwrap().modified().unwrap();
+    let at = drawn();
+    assert_eq!(success(&sweep(path, &["--methods", "fb,bfb", "--seeds", "1"])), first);
+    assert_eq!(drawn(), at);
+
     // More seeds join; what is there stays. The belief is shared, so Rotation-FB trains none.
     success(&sweep(path, &["--methods", "fb,rfb", "--seeds", "1"]));
     let after = rows(&out);
@@ -203,7 +209,7 @@ fn what_cannot_be_reproduced_is_said_in_a_line() {
     let with = |more: &[&'static str]| failure(&sweep(path, more));
     assert!(with(&["--methods", "bfbb"]).contains("unknown method \"bfbb\" (did you mean \"bfb\"?)"));
     assert!(with(&["--methods", ","]).contains("nothing is selected"));
-    assert!(with(&["--seeds", "0"]).contains("at least 1"));
+    assert!(with(&["--seeds", "0"]).contains("is not in 1..=1000"));
     assert!(with(&["--ablation", "width"]).contains("known: context, layouts, kappa, forward"));
     assert!(failure(&["reproduce", "moon", "--out", path]).contains("known: doors, four-rooms, pointmass"));
     assert!(
@@ -256,6 +262,25 @@ fn invented(folder: &Path) {
             }
             fs::write(place.join("scores.jsonl"), text).unwrap();
         }
+    }
+}
+
+#[test]
+fn impossible_scores_are_refused_with_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    invented(folder.path());
+    let file = folder.path().join("main/standard/bfb-2/scores.jsonl");
+    let good = fs::read_to_string(&file).unwrap();
+    for (from, to, expected) in [
+        ("\"success\":", "\"success\":7.5,\"was\":", "\"success\" is 7.5, expected 0 to 1"),
+        ("\"success\":", "\"success\":-0.5,\"was\":", "\"success\" is -0.5, expected 0 to 1"),
+        ("\"ceiling\":", "\"ceiling\":1.5,\"was\":", "\"ceiling\" is 1.5, expected 0 to 1"),
+        ("\"steps\":", "\"steps\":-3.0,\"was\":", "\"steps\" is -3"),
+        ("\"games\":", "\"games\":0,\"was\":", "\"games\" is 0, expected at least 1"),
+    ] {
+        fs::write(&file, good.replacen(from, to, 1)).unwrap();
+        let error = failure(&["report", folder.path().to_str().unwrap()]);
+        assert!(error.contains("bfb-2/scores.jsonl") && error.contains(expected), "{error}");
     }
 }
 

@@ -5,7 +5,10 @@ mod policy;
 pub use policy::{Actor, Behaviour, Policy};
 
 use crate::env::{Cmdp, ContextId, Start};
-use crate::episodes::{Block, ContextEntry, EpisodeInfo, Episodes, Leftover, Plan, Provenance, Writer};
+use crate::episodes::{
+    Block, ContextEntry, EpisodeInfo, Episodes, Leftover, Plan, Provenance, Writer, finished_plan,
+    plan_difference,
+};
 use crate::error::WorldError;
 use crate::rng;
 use rayon::prelude::*;
@@ -38,7 +41,8 @@ pub struct CollectConfig {
 /// Collects a data set into the new folder `out`.
 ///
 /// Every episode draws from its own random stream, named by context and number, so that neither threads nor a restart
-/// change a byte. Killed in the middle, the same call goes on where the last one was. `generator` is recorded as the
+/// change a byte. Killed in the middle, the same call goes on where the last one was; a data set that is there already and
+/// was collected with the same settings is opened as it is. `generator` is recorded as the
 /// program; `progress` is told of every few transitions that are done.
 pub fn collect(
     world: &dyn Cmdp,
@@ -52,6 +56,9 @@ pub fn collect(
     // A policy that does not fit the world should say so before anything is written.
     behaviour.actor(world, config.contexts[0])?;
     let plan = plan_of(world, behaviour, config, generator)?;
+    if let Some(there) = collected(out, &plan)? {
+        return Ok(there);
+    }
     let Some(mut writer) = Writer::begin(out, plan, Leftover::Continue)? else { return Episodes::open(out) };
     progress(writer.transitions());
     let total = config.contexts.len() * config.episodes;
@@ -79,6 +86,20 @@ pub fn collect(
         };
     }
     writer.finish()
+}
+
+/// The data set at `out`, if there is one that `plan` says; an error if there is another. Who wrote it does not matter.
+fn collected(out: &Path, plan: &Plan) -> Result<Option<Episodes>, WorldError> {
+    let Some(mut there) = finished_plan(out) else { return Ok(None) };
+    there.provenance.generator.clone_from(&plan.provenance.generator);
+    match plan_difference(&there, plan) {
+        None => Episodes::open(out).map(Some),
+        Some(difference) => Err(WorldError::data(
+            out,
+            "output",
+            format!("was collected with other settings ({difference}); choose another name or remove it"),
+        )),
+    }
 }
 
 fn check(world: &dyn Cmdp, config: &CollectConfig) -> Result<(), WorldError> {

@@ -2,12 +2,13 @@
 
 use super::column::{Column, Element};
 use super::growing::hex;
-use super::meta::META_FILE;
+use super::meta::{IMPORTED, META_FILE, Plan};
 use super::{
     ACTIONS, ActionColumn, CONTEXT_IDS, EPISODE_OFFSETS, Episodes, GROUP_IDS, OBSERVATIONS, TERMINATED,
 };
 use crate::env::Dim;
 use crate::error::WorldError;
+use crate::registry::{WORLDS, WorldConfig, make};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
@@ -72,9 +73,11 @@ impl Episodes {
     }
 }
 
-/// Opens a data set and reads all of it once: checksums, finite numbers, bounds, labels.
+/// Opens a data set and reads all of it once: checksums, finite numbers, bounds, labels, and whether `meta.json` says the
+/// same as the columns and, for data collected here, as the world.
 pub fn check(path: impl AsRef<Path>) -> Result<Episodes, WorldError> {
     let data = Episodes::open(path)?;
+    check_listed(&data)?;
     checksum(&data, OBSERVATIONS, &data.observations)?;
     match &data.actions {
         ActionColumn::Discrete(column) => checksum(&data, ACTIONS, column)?,
@@ -90,7 +93,48 @@ pub fn check(path: impl AsRef<Path>) -> Result<Episodes, WorldError> {
     check_actions(&data)?;
     check_flags(&data)?;
     check_labels(&data)?;
+    check_world(&data)?;
     Ok(data)
+}
+
+fn meta_error(data: &Episodes, field: &str, problem: impl Into<String>) -> WorldError {
+    WorldError::data(data.path().join(META_FILE), field, problem)
+}
+
+/// Every column that the metadata lists must be one that is read.
+fn check_listed(data: &Episodes) -> Result<(), WorldError> {
+    let known = [OBSERVATIONS, ACTIONS, EPISODE_OFFSETS, GROUP_IDS, TERMINATED];
+    let labels = data.contexts.as_ref().map(|_| CONTEXT_IDS);
+    match data.meta().columns.keys().find(|name| !known.iter().chain(&labels).any(|known| known == name)) {
+        Some(name) if name == CONTEXT_IDS => {
+            Err(meta_error(data, "contexts", "the table is empty, but there is a column of context_ids"))
+        }
+        Some(name) => Err(meta_error(data, "columns", format!("\"{name}\" is no column of a data set"))),
+        None => Ok(()),
+    }
+}
+
+/// What was collected in a world of ours must have its spaces, and its contexts must be what their numbers say.
+fn check_world(data: &Episodes) -> Result<(), WorldError> {
+    let Plan { env, provenance, contexts } = &data.meta().plan;
+    if provenance.policy == IMPORTED || !WORLDS.iter().any(|entry| entry.name == env.name) {
+        return Ok(());
+    }
+    let world = make(&env.name, &WorldConfig::default())?;
+    if env != world.spec() {
+        let expected = serde_json::to_string(world.spec()).unwrap_or_default();
+        let problem = format!("is not the environment called {}; expected {expected}", env.name);
+        return Err(meta_error(data, "env", problem));
+    }
+    for entry in contexts {
+        let about =
+            world.describe(entry.id).map_err(|error| meta_error(data, "contexts", error.to_string()))?;
+        if about != entry.about {
+            let problem = format!("context {} is not described as {} describes it", entry.id.0, env.name);
+            return Err(meta_error(data, "contexts", problem));
+        }
+    }
+    Ok(())
 }
 
 fn column_error(data: &Episodes, name: &str, problem: String) -> WorldError {
@@ -99,12 +143,19 @@ fn column_error(data: &Episodes, name: &str, problem: String) -> WorldError {
 
 fn checksum<T: Element>(data: &Episodes, name: &str, column: &Column<T>) -> Result<(), WorldError> {
     let Some(info) = data.meta().columns.get(name) else {
-        return Err(WorldError::data(
-            data.path().join(META_FILE),
-            name,
-            "the metadata does not list this column",
-        ));
+        return Err(meta_error(data, name, "the metadata does not list this column"));
     };
+    let (dtype, bytes) = (T::DTYPE.name(), column.bytes().len());
+    let listed = info.shape.iter().try_fold(T::DTYPE.size(), |size, &axis| size.checked_mul(axis));
+    if info.dtype != dtype || listed != Some(bytes) {
+        let problem = format!(
+            "listed as {} of shape {:?}, but the column holds {} numbers of {dtype}",
+            info.dtype,
+            info.shape,
+            bytes / T::DTYPE.size()
+        );
+        return Err(meta_error(data, name, problem));
+    }
     let mut hash = Xxh3::new();
     // In parts, so that a large column passes through memory without staying there.
     column.bytes().chunks(1 << 20).for_each(|part| hash.update(part));
@@ -169,7 +220,7 @@ fn check_labels(data: &Episodes) -> Result<(), WorldError> {
     for context in &data.meta().plan.contexts {
         if !known.insert(context.id) {
             let problem = format!("context {} stands in the table twice", context.id.0);
-            return Err(WorldError::data(data.path().join(META_FILE), "contexts", problem));
+            return Err(meta_error(data, "contexts", problem));
         }
     }
     for episode in 0..data.episodes() {

@@ -52,6 +52,11 @@ impl<T: Element> Column<T> {
         if header.dtype != T::DTYPE {
             return Err(wrong(format!("dtype is {}, expected {}", header.dtype.name(), T::DTYPE.name())));
         }
+        if header.big_endian || header.fortran {
+            return Err(wrong(
+                "is big endian or in Fortran order, expected little endian and C order".into(),
+            ));
+        }
         if header.shape != shape {
             return Err(wrong(format!("shape is {:?}, expected {shape:?}", header.shape)));
         }

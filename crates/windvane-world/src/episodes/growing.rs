@@ -36,7 +36,7 @@ impl Growing {
         };
         let row_bytes = row.iter().product::<usize>() * dtype.size();
         let shape = std::iter::once(mark.rows).chain(row.iter().copied()).collect();
-        let header = Header { dtype, shape };
+        let header = Header::new(dtype, shape);
         let mut options = OpenOptions::new();
         let mut file =
             options.read(true).write(true).create(true).truncate(false).open(&path).map_err(opening)?;

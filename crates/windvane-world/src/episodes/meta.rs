@@ -16,6 +16,8 @@ const FORMAT: &str = "windvane-episodes";
 pub const VERSION: u32 = 1;
 /// Largest `meta.json` that is read: a table of 100,000 contexts stays far below.
 const LARGEST: u64 = 256 << 20;
+/// The policy of data that came from elsewhere.
+pub(crate) const IMPORTED: &str = "imported";
 /// Most moves a discrete action space may have; beyond, somebody gave numbers that are no moves.
 pub(crate) const MOST_MOVES: usize = 1 << 16;
 

@@ -36,6 +36,7 @@ pub(crate) use exchange::read_rows;
 pub use exchange::{ActionKind, GroupBy, ImportConfig, export_minari, export_npz, import, read_observations};
 pub(crate) use meta::read_json;
 pub use meta::{ColumnInfo, ContextEntry, Meta, Plan, Provenance, VERSION};
+pub(crate) use partial::{finished_plan, plan_difference};
 pub use sample::{Batch, Window};
 pub use walks::read_walks;
 pub use writer::{Block, EpisodeInfo, Leftover, Writer};

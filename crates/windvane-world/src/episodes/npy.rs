@@ -1,4 +1,4 @@
-//! The header of NumPy's `.npy` files: format 1 and 2, little endian, C order.
+//! The header of NumPy's `.npy` files: format 1 and 2. What we write is little endian and in C order.
 
 use std::io::{self, Read};
 
@@ -21,6 +21,7 @@ pub(crate) enum Dtype {
     U16,
     U32,
     U64,
+    F16,
     F32,
     F64,
 }
@@ -30,12 +31,16 @@ pub(crate) enum Dtype {
 pub(crate) struct Header {
     /// Type of the elements.
     pub(crate) dtype: Dtype,
+    /// Whether the first byte of an element counts most.
+    pub(crate) big_endian: bool,
+    /// Whether the first axis counts fastest (Fortran order) and not the last.
+    pub(crate) fortran: bool,
     /// Length of each axis.
     pub(crate) shape: Vec<usize>,
 }
 
 impl Dtype {
-    const ALL: [(Self, &'static str, usize); 11] = [
+    const ALL: [(Self, &'static str, usize); 12] = [
         (Self::Bool, "|b1", 1),
         (Self::I8, "|i1", 1),
         (Self::I16, "<i2", 2),
@@ -45,6 +50,7 @@ impl Dtype {
         (Self::U16, "<u2", 2),
         (Self::U32, "<u4", 4),
         (Self::U64, "<u8", 8),
+        (Self::F16, "<f2", 2),
         (Self::F32, "<f4", 4),
         (Self::F64, "<f8", 8),
     ];
@@ -65,15 +71,23 @@ impl Dtype {
 
     /// Whether it holds only whole numbers.
     pub(crate) fn is_integer(self) -> bool {
-        !matches!(self, Self::F32 | Self::F64)
+        !matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 
-    fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|entry| entry.1 == name).map(|entry| entry.0)
+    /// The type that NumPy calls `name`, and whether it is big endian.
+    fn parse(name: &str) -> Option<(Self, bool)> {
+        let big = name.strip_prefix('>');
+        let little = big.map_or_else(|| name.to_owned(), |kind| format!("<{kind}"));
+        Self::ALL.iter().find(|entry| entry.1 == little).map(|entry| (entry.0, big.is_some()))
     }
 }
 
 impl Header {
+    /// An array as we write it.
+    pub(crate) fn new(dtype: Dtype, shape: Vec<usize>) -> Self {
+        Self { dtype, big_endian: false, fortran: false, shape }
+    }
+
     /// Number of elements; nothing if it does not fit a 64-bit machine.
     pub(crate) fn elements(&self) -> Option<usize> {
         self.shape.iter().try_fold(1_usize, |product, &axis| product.checked_mul(axis))
@@ -163,11 +177,10 @@ impl Header {
             rest = rest.trim_start();
             rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
         }
-        let (Some(dtype), Some(fortran), Some(shape)) = (dtype, fortran, shape) else { return Err(bad()) };
-        if fortran {
-            return Err("the array is in Fortran order; expected C order (np.ascontiguousarray)".into());
-        }
-        let header = Self { dtype, shape };
+        let (Some((dtype, big_endian)), Some(fortran), Some(shape)) = (dtype, fortran, shape) else {
+            return Err(bad());
+        };
+        let header = Self { dtype, big_endian, fortran, shape };
         header.bytes().ok_or_else(|| format!("shape {:?} is larger than any memory", header.shape))?;
         Ok(header)
     }
@@ -182,7 +195,7 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
 
 fn unsupported(name: &str) -> String {
     let known: Vec<&str> = Dtype::ALL.iter().map(|entry| entry.1).collect();
-    format!("dtype {name:?} is not supported; expected one of {}", known.join(" "))
+    format!("dtype {name:?} is not supported; expected one of {}, or their big-endian forms", known.join(" "))
 }
 
 /// A Python string, and what follows it.
@@ -228,7 +241,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(dtype in 0..Dtype::ALL.len(), shape in prop::collection::vec(0..1_000_000_usize, 0..4)) {
-            let header = Header { dtype: Dtype::ALL[dtype].0, shape };
+            let header = Header::new(Dtype::ALL[dtype].0, shape);
             prop_assume!(header.bytes().is_some());
             prop_assert_eq!(read(&header.encode()), Ok((header, OUR_HEADER)));
         }
@@ -249,9 +262,9 @@ mod tests {
     #[test]
     fn bad_headers_say_what_is_wrong() {
         let cases = [
-            ("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", "dtype \">f4\" is not supported"),
+            ("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }", "dtype \"<c8\" is not supported"),
+            ("{'descr': '>U4', 'fortran_order': False, 'shape': (3,), }", "dtype \">U4\" is not supported"),
             ("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (3,), }", "named fields"),
-            ("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }", "Fortran order"),
             (
                 "{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976, 1024), }",
                 "larger than any memory",

@@ -45,17 +45,29 @@ pub(super) fn claim(out: &Path, plan: &Plan) -> Result<(PathBuf, bool), WorldErr
     };
     let plan_path = partial.join(PLAN_FILE);
     if plan_path.exists() {
-        let begun = super::meta::read_json::<Value>(&plan_path)?;
-        // Through text, because that is how the other one came here.
-        let now = to_text(plan).and_then(|text| Ok(serde_json::from_str::<Value>(&text)?));
-        let now = now.map_err(|error| WorldError::io(&plan_path, "comparing plans", error))?;
-        return difference("", &begun, &now).map_or(Ok((partial.clone(), false)), |at| Err(other(at)));
+        let begun = super::meta::read_json::<Plan>(&plan_path)?;
+        return plan_difference(&begun, plan).map_or(Ok((partial.clone(), false)), |at| Err(other(at)));
     }
     if partial.join(META_FILE).exists() {
         let finished = Meta::read(&partial)?.plan;
         return if finished == *plan { Ok((partial, true)) } else { Err(other("it is complete".into())) };
     }
     Ok((partial, false))
+}
+
+/// The plan of the complete data set at `out`; nothing if there is none.
+pub(crate) fn finished_plan(out: &Path) -> Option<Plan> {
+    Meta::read(out).ok().map(|meta| meta.plan)
+}
+
+/// Where two plans first differ, and how; as they are written, because that is how one of them came here.
+pub(crate) fn plan_difference(begun: &Plan, now: &Plan) -> Option<String> {
+    let value =
+        |plan: &Plan| serde_json::to_string(plan).and_then(|text| serde_json::from_str::<Value>(&text));
+    match (value(begun), value(now)) {
+        (Ok(begun), Ok(now)) => difference("", &begun, &now),
+        (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+    }
 }
 
 /// An output that exists is never overwritten.
@@ -84,7 +96,7 @@ fn is_ours(name: &str) -> bool {
         || name.strip_suffix(".npy").is_some_and(|column| columns.contains(&column))
 }
 
-/// Where two plans first differ, and how.
+/// Where two values first differ, and how.
 fn difference(at: &str, begun: &Value, now: &Value) -> Option<String> {
     match (begun, now) {
         (Value::Object(a), Value::Object(b)) => {

@@ -17,6 +17,8 @@ pub enum Mark {
     Square(Colour),
     /// A piece of line.
     Line(Colour),
+    /// A piece of dashed line, with the length of its dashes.
+    Dashed(Colour, f64),
 }
 
 impl Mark {
@@ -39,6 +41,10 @@ impl Mark {
             Self::Line(colour) => {
                 svg.line((x - 1.5 * radius, y), (x + 1.5 * radius, y), &Style::line(colour, 2.0));
             }
+            Self::Dashed(colour, length) => {
+                let style = Style::line(colour, 2.0).dashed(length.min(radius));
+                svg.line((x - 1.5 * radius, y), (x + 1.5 * radius, y), &style);
+            }
         }
     }
 }
@@ -49,8 +55,28 @@ pub fn legend(svg: &mut Svg, (x, y): (f64, f64), entries: &[(Mark, &str)]) {
     for (mark, name) in entries {
         mark.draw(svg, (x + 6.0, y), 4.5);
         svg.text((x + 17.0, y + 3.8), name, &TextStyle::new(11.0, Ink::SOFT, Anchor::Start));
-        x += 17.0 + text_width(name, 11.0) + 18.0;
+        x += entry_width(name);
     }
+}
+
+/// The room that an entry of a legend takes.
+fn entry_width(name: &str) -> f64 {
+    17.0 + text_width(name, 11.0) + 18.0
+}
+
+/// The rows of a legend that is no wider than `width`.
+pub fn legend_rows<'a>(entries: &'a [(Mark, &'a str)], width: f64) -> Vec<&'a [(Mark, &'a str)]> {
+    let mut rows = Vec::new();
+    let (mut first, mut x) = (0, 0.0);
+    for (place, (_, name)) in entries.iter().enumerate() {
+        x += entry_width(name);
+        if x > width && place > first {
+            rows.push(&entries[first..place]);
+            (first, x) = (place, entry_width(name));
+        }
+    }
+    rows.push(&entries[first..]);
+    rows
 }
 
 /// Ticks of a colour bar, about.
@@ -82,4 +108,19 @@ pub fn colour_bar(svg: &mut Svg, area: Rect, map: &ColourMap, domain: (f64, f64)
     }
     let style = TextStyle::new(11.0, Ink::TEXT, Anchor::Middle).upright();
     svg.text((right + 48.0, rect.y + rect.height / 2.0), label, &style);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_legend_breaks_into_rows_that_fit_and_keeps_every_entry() {
+        let entries = ["one", "two", "three", "a name that is wider than the sheet by itself", "five"];
+        let entries = entries.map(|name| (Mark::Line(Ink::LINE), name));
+        let rows = legend_rows(&entries, 120.0);
+        assert_eq!(rows.iter().map(|row| row.len()).collect::<Vec<_>>(), [2, 1, 1, 1]);
+        assert_eq!(legend_rows(&entries, 1e3).len(), 1);
+        assert_eq!(rows.concat(), entries);
+    }
 }

@@ -16,7 +16,7 @@ mod svg;
 pub use axes::Axes;
 pub use colour::{CATEGORIES, Colour, ColourMap, HEAT, Ink, VIRIDIS};
 pub use data::{Subject, layouts, occupancy, trajectories};
-pub use legend::{Mark, colour_bar, legend};
+pub use legend::{Mark, colour_bar, legend, legend_rows};
 pub use maze::Maze;
 pub use scale::Scale;
 pub use sheet::{Margins, Sheet};

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Numbers, names of dimensions (in single quotes if they hold spaces), `pi`; `+ - * / ^`; `< <= > >= == !=`, which give
-//! 1 or 0; `and or not`; `abs sqrt exp log sin cos tanh sign min max clip`; brackets.
+//! 1 or 0 and may be chained (`-1 < x < 1` is `-1 < x and x < 1`); `and or not`;
+//! `abs sqrt exp log sin cos tanh sign min max clip`; brackets.
 
 use crate::error::WorldError;
 use std::fmt;
@@ -31,6 +32,8 @@ enum Op {
     Dim(usize),
     One(Unary),
     Two(Binary),
+    /// As `Two`, but the second operand stays on top for the next link of a chained comparison.
+    Link(Binary),
 }
 
 type Unary = fn(f32) -> f32;
@@ -53,13 +56,13 @@ const TWO: &[(&str, Binary)] = &[("min", f32::min), ("max", f32::max)];
 /// Binary operators with what binds tighter having the larger number; longer spellings first.
 const BINARY: &[Operator] = &[
     ("or", 1, |a, b| truth(a != 0.0 || b != 0.0)),
-    ("and", 2, |a, b| truth(a != 0.0 && b != 0.0)),
-    ("<=", 4, |a, b| truth(a <= b)),
-    (">=", 4, |a, b| truth(a >= b)),
-    ("==", 4, |a, b| truth(a == b)),
-    ("!=", 4, |a, b| truth(a != b)),
-    ("<", 4, |a, b| truth(a < b)),
-    (">", 4, |a, b| truth(a > b)),
+    ("and", 2, and),
+    ("<=", COMPARISON, |a, b| truth(a <= b)),
+    (">=", COMPARISON, |a, b| truth(a >= b)),
+    ("==", COMPARISON, |a, b| truth(a == b)),
+    ("!=", COMPARISON, |a, b| truth(a != b)),
+    ("<", COMPARISON, |a, b| truth(a < b)),
+    (">", COMPARISON, |a, b| truth(a > b)),
     ("+", 5, |a, b| a + b),
     ("-", 5, |a, b| a - b),
     ("*", 6, |a, b| a * b),
@@ -67,10 +70,15 @@ const BINARY: &[Operator] = &[
     ("^", 8, f32::powf),
 ];
 const NOT: u8 = 3;
+const COMPARISON: u8 = 4;
 const SIGN: u8 = 7;
 
 fn truth(yes: bool) -> f32 {
     f32::from(u8::from(yes))
+}
+
+fn and(a: f32, b: f32) -> f32 {
+    truth(a != 0.0 && b != 0.0)
 }
 
 impl Formula {
@@ -107,6 +115,13 @@ impl Formula {
                         *first = f(*first, second);
                     }
                 }
+                Op::Link(f) => {
+                    let second = stack.pop().unwrap_or_default();
+                    if let Some(first) = stack.last_mut() {
+                        *first = f(*first, second);
+                    }
+                    stack.push(second);
+                }
             }
         }
         stack.pop().unwrap_or_default()
@@ -127,6 +142,12 @@ impl Formula {
                     let second = stack.pop().unwrap_or_default();
                     let first = stack.last_mut().into_iter().flatten();
                     first.zip(second).for_each(|(x, y)| *x = f(*x, y));
+                }
+                Op::Link(f) => {
+                    let second = stack.pop().unwrap_or_default();
+                    let first = stack.last_mut().into_iter().flatten();
+                    first.zip(&second).for_each(|(x, y)| *x = f(*x, *y));
+                    stack.push(second);
                 }
             }
         }
@@ -167,6 +188,8 @@ impl<'a> Parser<'a> {
             return Err(self.wrong(format!("more than {DEEPEST} levels of brackets and signs")));
         }
         self.operand()?;
+        // Links of a chained comparison whose truth is still on the stack.
+        let mut links = 0;
         while let Some((sign, strength, f)) = self.operator() {
             if strength <= loosest {
                 break;
@@ -174,7 +197,15 @@ impl<'a> Parser<'a> {
             self.at += sign.len();
             // A power of a power counts from the right, everything else from the left.
             self.expression(if sign == "^" { strength - 1 } else { strength })?;
-            self.program.push(Op::Two(f));
+            let chained = strength == COMPARISON && self.operator().is_some_and(|next| next.1 == COMPARISON);
+            if chained {
+                links += 1;
+                self.program.push(Op::Link(f));
+            } else {
+                self.program.push(Op::Two(f));
+                self.program.extend(std::iter::repeat_n(Op::Two(and), links));
+                links = 0;
+            }
         }
         self.depth -= 1;
         Ok(())

@@ -13,8 +13,8 @@ const REWARDS: [&str; 3] = ["rewards", "reward", "labels"];
 /// The column of rewards in a table.
 const COLUMN: &str = "reward";
 
-/// Reads labelled states: a `.csv` with a column for each dimension of `spec` and one called `reward`, in any order, or an
-/// `.npz` with `observations` (or `states`) and `rewards`.
+/// Reads labelled states: a `.csv` with a column for each dimension of `spec` and one called `reward`, in any order (UTF-8,
+/// with or without a byte order mark; cells may stand in double quotes), or an `.npz` with `observations` (or `states`) and `rewards`.
 pub fn read_labels(path: &Path, spec: &EnvSpec) -> Result<Vec<(Vec<f32>, f32)>, WorldError> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz")) {
         return npz(path, spec);
@@ -42,11 +42,19 @@ fn npz(path: &Path, spec: &EnvSpec) -> Result<Vec<(Vec<f32>, f32)>, WorldError> 
 }
 
 fn csv(path: &Path, text: &str, spec: &EnvSpec) -> Result<Vec<(Vec<f32>, f32)>, WorldError> {
+    // Spreadsheets put a byte order mark before the first cell.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let header: Vec<&str> =
-        lines.next().map(|(_, line)| line.split(',').map(str::trim).collect()).unwrap_or_default();
+    let split = |number: usize, line: &str| {
+        cells(line).ok_or_else(|| {
+            let problem =
+                format!("has a quote that does not end: {}", line.chars().take(80).collect::<String>());
+            WorldError::data(path, format!("line {}", number + 1), problem)
+        })
+    };
+    let header = lines.next().map_or_else(|| Ok(Vec::new()), |(number, line)| split(number, line))?;
     let column = |name: &str| {
-        header.iter().position(|column| *column == name).ok_or_else(|| {
+        header.iter().position(|column| column == name).ok_or_else(|| {
             let expected: Vec<&str> =
                 spec.observation.iter().map(|d| d.name.as_str()).chain([COLUMN]).collect();
             let problem = format!("no column \"{name}\" in the first line; expected {}", expected.join(","));
@@ -57,9 +65,9 @@ fn csv(path: &Path, text: &str, spec: &EnvSpec) -> Result<Vec<(Vec<f32>, f32)>, 
     let reward = column(COLUMN)?;
     lines
         .map(|(number, line)| {
-            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            let cells = split(number, line)?;
             let cell = |place: usize| {
-                let text = cells.get(place).copied().unwrap_or_default();
+                let text = cells.get(place).map(String::as_str).unwrap_or_default();
                 text.parse::<f32>().ok().filter(|x| x.is_finite()).ok_or_else(|| {
                     let field = format!("line {}, column \"{}\"", number + 1, header[place]);
                     WorldError::data(path, field, format!("is \"{text}\", expected a finite number"))
@@ -69,6 +77,36 @@ fn csv(path: &Path, text: &str, spec: &EnvSpec) -> Result<Vec<(Vec<f32>, f32)>, 
             Ok((state, cell(reward)?))
         })
         .collect()
+}
+
+/// The cells of a line: separated by commas, without the space around them, perhaps in double quotes (in which `""` is a
+/// quote and a comma is no end); nothing if a quote does not end.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let mut cells = Vec::new();
+    let mut rest = Some(line);
+    while let Some(from) = rest {
+        let (cell, after) = match from.trim_start().strip_prefix('"') {
+            Some(mut inside) => {
+                let mut cell = String::new();
+                loop {
+                    let (part, after) = inside.split_once('"')?;
+                    cell.push_str(part);
+                    match after.strip_prefix('"') {
+                        Some(more) => {
+                            cell.push('"');
+                            inside = more;
+                        }
+                        None => break (cell, after),
+                    }
+                }
+            }
+            None => (String::new(), from),
+        };
+        let (tail, next) = after.split_once(',').map_or((after, None), |(tail, next)| (tail, Some(next)));
+        cells.push((cell + tail).trim().to_owned());
+        rest = next;
+    }
+    Some(cells)
 }
 
 #[cfg(test)]
@@ -93,5 +131,25 @@ mod tests {
         assert!(error("x,y,reward\n1,2").contains("line 2, column \"reward\": is \"\""));
         assert!(error("x,y,reward\n1,2,NaN").contains("expected a finite number"));
         assert!(error("").contains("no column \"x\""));
+        assert!(error("x,y,reward\n1,\"2,3").contains("line 2: has a quote that does not end"));
+    }
+
+    #[test]
+    fn tables_of_spreadsheets_are_read() {
+        let read = |text: &str| csv(Path::new("l.csv"), text, &spec()).unwrap();
+        let expected = [(vec![3.0, 2.0], 1.0), (vec![5.0, 4.0], -0.5)];
+        let plain = "x,y,reward,note\n3,2,1,a\n5,4,-0.5,b\n";
+        assert_eq!(read(plain), expected);
+        assert_eq!(read(&format!("\u{feff}{}", plain.replace('\n', "\r\n"))), expected);
+        let quoted =
+            "\u{feff}\"x\", \"y\" ,\"reward\",\"note\"\n\"3\",\"2\",\"1\",\"a, \"\"b\"\"\"\n5,4,\"-0.5\",\n";
+        assert_eq!(read(quoted), expected);
+    }
+
+    #[test]
+    fn cells_of_a_line() {
+        let of = |line| cells(line).map(|cells| cells.join("|"));
+        assert_eq!(of("a, \"b,\"\"c\"\"\" ,,d").as_deref(), Some("a|b,\"c\"||d"));
+        assert_eq!(of("\"a"), None);
     }
 }

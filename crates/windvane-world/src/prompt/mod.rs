@@ -10,7 +10,7 @@ pub use formula::Formula;
 pub use labels::read_labels;
 pub use saved::SavedTasks;
 
-use crate::env::EnvSpec;
+use crate::env::{Dim, EnvSpec};
 use crate::error::WorldError;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,36 @@ impl Prompt {
         self
     }
 
+    /// What is likely a mistake though it can be done: goals and labelled states outside the range of observations of `spec`.
+    /// There are none for a task that [`Self::check`] refuses.
+    pub fn warnings(&self, spec: &EnvSpec) -> Vec<String> {
+        let outside = |state: &[f32]| {
+            spec.observation.iter().zip(state).find(|(dim, x)| !(dim.low..=dim.high).contains(x)).map(
+                |(Dim { name, low, high, .. }, x)| {
+                    format!("\"{name}\" is {x}, outside the range of the observation ({low} to {high})")
+                },
+            )
+        };
+        let of_part = |part: &Part| match part {
+            Part::Goal(goal) => outside(goal).map(|problem| format!("goal: {problem}")),
+            Part::Labels(labels) => {
+                let rows = labels.iter().enumerate();
+                let mut found = rows.filter_map(|(row, (state, _))| Some((row, outside(state)?)));
+                let (row, first) = found.next()?;
+                let more = match found.count() {
+                    0 => String::new(),
+                    more => format!(", and {more} more of {} states", labels.len()),
+                };
+                Some(format!("labelled state {row}: {first}{more}"))
+            }
+            Part::Formula(_) => None,
+        };
+        match self.check(spec) {
+            Ok(_) => self.parts.iter().filter_map(|weighted| of_part(&weighted.part)).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// The parts with their weights, if all fit observations of `spec`.
     pub fn check(&self, spec: &EnvSpec) -> Result<Vec<(f32, Checked<'_>)>, WorldError> {
         let wrong = |part: &str, problem: String| WorldError::Prompt { part: part.to_owned(), problem };
@@ -138,7 +168,7 @@ impl Prompt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ActionSpace, Dim};
+    use crate::ActionSpace;
 
     fn spec() -> EnvSpec {
         let dim = |name: &str| Dim { name: name.into(), low: 0.0, high: 9.0, integer: false };
@@ -163,6 +193,20 @@ mod tests {
         assert!(
             error(&Prompt::goal(&[1.0, 1.0]).and(f32::NAN, Part::Goal(vec![1.0, 1.0]))).contains("weight")
         );
+    }
+
+    #[test]
+    fn states_that_no_observation_reaches_are_warned_of() {
+        let inside = Prompt::goal(&[0.0, 9.0]).and(1.0, Part::Formula("x > 99".into()));
+        assert_eq!(inside.warnings(&spec()), Vec::<String>::new());
+        let states = [[1.0, 1.0], [1.0, -2.0], [12.0, 0.0]].map(|state| (state.to_vec(), 1.0));
+        let outside = Prompt::goal(&[1.0, 40.0]).and(1.0, Part::Labels(states.to_vec()));
+        let expected = [
+            "goal: \"y\" is 40, outside the range of the observation (0 to 9)",
+            "labelled state 1: \"y\" is -2, outside the range of the observation (0 to 9), and 1 more of 3 states",
+        ];
+        assert_eq!(outside.warnings(&spec()), expected);
+        assert!(Prompt::goal(&[40.0]).warnings(&spec()).is_empty(), "an error, not a warning");
     }
 
     #[test]

@@ -4,7 +4,10 @@ use crate::synth::Shape;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::{TempDir, tempdir};
+use windvane_world::collect::{CollectConfig, Policy, collect};
 use windvane_world::episodes::{Episodes, check};
+use windvane_world::registry::{WorldConfig, make};
+use windvane_world::{Split, Start};
 
 /// Bytes before the data in our `.npy` files.
 const HEADER: usize = 128;
@@ -127,7 +130,7 @@ fn a_wrong_type_shape_or_order_is_named() {
     };
     for (from, to, expected) in [
         ("<f4", "<f8", "dtype is <f8, expected <f4"),
-        ("<f4", ">f4", "dtype \">f4\" is not supported"),
+        ("<f4", ">f4", "is big endian"),
         ("(28, 2)", "(14, 4)", "shape is [14, 4], expected [28, 2]"),
         ("(28, 2)", "(56,)", "shape is [56], expected [28, 2]"),
         ("False", "True", "Fortran order"),
@@ -218,6 +221,76 @@ fn labels_and_flags_that_make_no_sense_are_named() {
     let (_folder, path) = data_set();
     edit_meta(&path, |meta| drop(meta["columns"].as_object_mut().unwrap().remove("actions")));
     check_fails(&path, &["meta.json: actions: the metadata does not list this column"]);
+}
+
+#[test]
+fn metadata_that_says_another_thing_than_the_columns_is_named() {
+    let cases: [(Change, &str); 5] = [
+        (
+            |meta| meta["columns"]["observations"]["dtype"] = json!("<f8"),
+            "observations: listed as <f8 of shape [28, 2]",
+        ),
+        (
+            |meta| meta["columns"]["actions"]["shape"] = json!([21]),
+            "actions: listed as <u4 of shape [21], but the column holds 22",
+        ),
+        (|meta| meta["columns"]["actions"]["shape"] = json!([u64::MAX, 9]), "actions: listed as"),
+        (
+            |meta| meta["contexts"] = json!([]),
+            "contexts: the table is empty, but there is a column of context_ids",
+        ),
+        (
+            |meta| meta["columns"]["rewards"] = meta["columns"]["actions"].clone(),
+            "columns: \"rewards\" is no column",
+        ),
+    ];
+    for (change, expected) in cases {
+        let (_folder, path) = data_set();
+        edit_meta(&path, change);
+        check_fails(&path, &["meta.json", expected]);
+    }
+}
+
+#[test]
+fn metadata_that_says_another_thing_than_the_world_is_named() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("doors");
+    let world = make("doors", &WorldConfig { train: Some(2), ..WorldConfig::default() }).unwrap();
+    let contexts = world.contexts(Split::Train).to_vec();
+    let config = CollectConfig { contexts, episodes: 2, length: 9, start: Start::Random, seed: 0 };
+    collect(&*world, &Policy::Uniform, &config, "tests", &path, &|_| {}).unwrap();
+    check(&path).unwrap();
+    let good = std::fs::read(path.join("meta.json")).unwrap();
+    let cases: [(Change, &str); 4] = [
+        (
+            |meta| meta["env"]["observation"][0]["high"] = json!(99.0),
+            "env: is not the environment called doors",
+        ),
+        (
+            |meta| meta["env"]["action"]["discrete"]["names"][0] = json!("jump"),
+            "env: is not the environment called doors",
+        ),
+        (
+            |meta| meta["contexts"][0]["about"]["start"] = json!([1.0, 1.0]),
+            "is not described as doors describes it",
+        ),
+        (
+            |meta| {
+                let first = meta["contexts"][0]["about"].take();
+                meta["contexts"][0]["about"] = meta["contexts"][1]["about"].take();
+                meta["contexts"][1]["about"] = first;
+            },
+            "is not described as doors describes it",
+        ),
+    ];
+    for (change, expected) in cases {
+        std::fs::write(path.join("meta.json"), &good).unwrap();
+        edit_meta(&path, change);
+        check_fails(&path, &["meta.json", expected]);
+    }
+    // Somebody's own data may be called as they like.
+    edit_meta(&path, |meta| meta["provenance"]["policy"] = json!("imported"));
+    check(&path).unwrap();
 }
 
 type Change = fn(&mut Value);

@@ -38,6 +38,7 @@ struct Npy {
     name: &'static str,
     descr: &'static str,
     shape: String,
+    fortran: bool,
     data: Vec<u8>,
 }
 
@@ -47,24 +48,26 @@ fn f64s(name: &'static str, width: usize, values: &[f64]) -> Npy {
         Some(rows) => format!("({rows}, {width})"),
         None => format!("({},)", values.len()),
     };
-    Npy { name, descr: "<f8", shape, data: values.iter().flat_map(|v| v.to_le_bytes()).collect() }
+    let data = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    Npy { name, descr: "<f8", shape, fortran: false, data }
 }
 
 fn i64s(name: &'static str, values: &[i64]) -> Npy {
     let data = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    Npy { name, descr: "<i8", shape: format!("({},)", values.len()), data }
+    Npy { name, descr: "<i8", shape: format!("({},)", values.len()), fortran: false, data }
 }
 
 fn bools(name: &'static str, values: &[u8]) -> Npy {
-    Npy { name, descr: "|b1", shape: format!("({},)", values.len()), data: values.to_vec() }
+    Npy { name, descr: "|b1", shape: format!("({},)", values.len()), fortran: false, data: values.to_vec() }
 }
 
 fn save(path: &Path, arrays: &[Npy]) {
     let mut zip = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
     for array in arrays {
         zip.start_file(format!("{}.npy", array.name), zip::write::SimpleFileOptions::default()).unwrap();
-        let text =
-            format!("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}\n", array.descr, array.shape);
+        let order = if array.fortran { "True" } else { "False" };
+        let Npy { descr, shape, .. } = array;
+        let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
         zip.write_all(b"\x93NUMPY\x01\x00").unwrap();
         zip.write_all(&(text.len() as u16).to_le_bytes()).unwrap();
         zip.write_all(text.as_bytes()).unwrap();
@@ -106,6 +109,57 @@ fn log() -> Vec<Npy> {
         i64s("actions", &[1, 0, 9, 2, 9]),
         f64s("terminals", 0, &[0., 0., 1., 0., 1.]),
     ]
+}
+
+/// The same log as [`log`], whatever NumPy was told about types and orders.
+#[test]
+fn every_type_of_number_and_order_is_read_alike() {
+    let values: Vec<f64> = vec![0., 1., 2., 3., 4., 5., 6., 7., 8., 10., 11., 12., 13., 14., 15.];
+    let transposed: Vec<f64> = (0..15).map(|place| values[place % 5 * 3 + place / 5]).collect();
+    // IEEE half precision of these whole numbers, by hand: exponent and leading bits.
+    let half = |x: f64| match x as u16 {
+        0 => 0,
+        whole => {
+            let exponent = whole.ilog2() as u16;
+            (exponent + 15) << 10 | (whole << (10 - exponent)) & 0x3ff
+        }
+    };
+    let npy =
+        |descr, fortran, data| Npy { name: "observations", descr, shape: "(5, 3)".into(), fortran, data };
+    let variants = [
+        npy(">f8", false, values.iter().flat_map(|v| v.to_be_bytes()).collect()),
+        npy("<f2", false, values.iter().flat_map(|v| half(*v).to_le_bytes()).collect()),
+        npy(">f2", true, transposed.iter().flat_map(|v| half(*v).to_be_bytes()).collect()),
+        npy("<f4", true, transposed.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()),
+        npy(">i2", true, transposed.iter().flat_map(|v| (*v as i16).to_be_bytes()).collect()),
+        npy("|u1", false, values.iter().map(|v| *v as u8).collect()),
+    ];
+    for observations in variants {
+        let words = format!("{} {}", observations.descr, observations.fortran);
+        let mut arrays = log();
+        arrays[0] = observations;
+        arrays[1] = Npy {
+            descr: ">i8",
+            data: [1_i64, 0, 9, 2, 9].map(i64::to_be_bytes).concat(),
+            ..i64s("actions", &[0; 5])
+        };
+        let (_folder, data) = imported(&[arrays], &ImportConfig::default());
+        let data = data.unwrap();
+        assert_eq!(data.observations(0), [0., 1., 2., 3., 4., 5., 6., 7., 8.], "{words}");
+        assert_eq!(data.observations(1), [10., 11., 12., 13., 14., 15.], "{words}");
+        assert_eq!(data.actions(0), ActionSlice::Discrete(&[1, 0]), "{words}");
+    }
+}
+
+/// As `np.asfortranarray(np.arange(12).reshape(2, 2, 3))` is saved.
+#[test]
+fn fortran_order_of_more_axes_is_read_as_python_indexes_it() {
+    let data: Vec<u8> = [0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11].map(i32::to_le_bytes).concat();
+    let observations =
+        Npy { name: "observations", descr: "<i4", shape: "(2, 2, 3)".into(), fortran: true, data };
+    let (_folder, data) = imported(&[vec![observations, i64s("actions", &[0])]], &ImportConfig::default());
+    let expected: Vec<f32> = (0..12_u8).map(f32::from).collect();
+    assert_eq!(data.unwrap().observations(0), expected);
 }
 
 #[test]
@@ -276,8 +330,13 @@ fn bad_logs_are_refused_with_file_array_and_place() {
         &plain,
         &["episode 0 has one observation and no transition"],
     );
-    let wide =
-        Npy { name: "observations", descr: "|u1", shape: "(5, 100000)".into(), data: vec![0; 500_000] };
+    let wide = Npy {
+        name: "observations",
+        descr: "|u1",
+        shape: "(5, 100000)".into(),
+        fortran: false,
+        data: vec![0; 500_000],
+    };
     refused(&with(0, wide), &plain, &["observations: 100000 numbers a row, expected at most 65536"]);
 }
 
@@ -286,7 +345,7 @@ fn hostile_archives_cost_neither_memory_nor_disk() {
     let plain = ImportConfig::default();
     let claim = |shape: &str, data: Vec<u8>| {
         let mut arrays = log();
-        arrays[0] = Npy { name: "observations", descr: "<f8", shape: shape.into(), data };
+        arrays[0] = Npy { name: "observations", descr: "<f8", shape: shape.into(), fortran: false, data };
         vec![arrays]
     };
     refused(&claim("(1152921504606846976, 3)", vec![]), &plain, &["observations", "larger than any memory"]);

@@ -45,6 +45,8 @@ pub struct TaskCode {
     /// The share of a formula's variation over the visited states that B can express (R squared), smallest over the
     /// formulas; nothing without one.
     pub fit: Option<f64>,
+    /// What is likely a mistake in the prompt ([`Prompt::warnings`]).
+    pub warnings: Vec<String>,
 }
 
 impl Visited {
@@ -86,6 +88,7 @@ impl Visited {
                 }
                 Checked::Formula(formula) => {
                     let rewards = formula.of_rows(&self.states)?;
+                    refuse_constant(formula.text(), &rewards)?;
                     let explained = self.explained(&rewards);
                     fit = Some(fit.map_or(explained, |fit| fit.min(explained)));
                     self.solve(&self.b, &rewards, &self.shares, false, inference)
@@ -107,7 +110,7 @@ impl Visited {
             return Err(LearnError::Config { origin: "task".into(), problem });
         }
         latent::project(&mut sum);
-        Ok(TaskCode { z: sum, inference, fit })
+        Ok(TaskCode { z: sum, inference, fit, warnings: prompt.warnings(spec) })
     }
 
     /// The vector of rewards at states of which `b [rows, d]` is B. The spread of B is taken over all visited states where a
@@ -147,6 +150,19 @@ impl Visited {
         let left = mean(&mut told.zip(&centred).map(|(told, r)| (f64::from(*r) - told).powi(2)));
         let all = mean(&mut centred.iter().map(|r| f64::from(*r).powi(2)));
         if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 }
+    }
+}
+
+/// A reward that is the same everywhere wants nothing, so no task vector stands for it; one that is 0 has an error of its own.
+fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<(), LearnError> {
+    match rewards {
+        [first, rest @ ..] if *first != 0.0 && rest.iter().all(|r| r == first) => Err(LearnError::Config {
+            origin: "task".into(),
+            problem: format!(
+                "the reward \"{formula}\" is {first} at every visited state: every policy earns the same; expected one that differs between states"
+            ),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -220,5 +236,21 @@ mod tests {
         assert!(
             task(&nothing, Inference::Projection).unwrap_err().to_string().contains("wherever the data went")
         );
+    }
+
+    #[test]
+    fn a_constant_reward_is_named_as_such() {
+        for constant in ["1", "x > -1", "2 + 0 * y"] {
+            let error = task(&Prompt::formula(constant), Inference::LeastSquares).unwrap_err().to_string();
+            assert!(error.contains("every policy earns the same"), "{constant}: {error}");
+        }
+        assert!(task(&Prompt::formula("x > 8"), Inference::Projection).is_ok());
+    }
+
+    #[test]
+    fn a_goal_that_no_observation_reaches_is_warned_of() {
+        let warnings = |goal| task(&Prompt::goal(goal), Inference::Projection).unwrap().warnings;
+        assert!(warnings(&[3.0, 9.0]).is_empty());
+        assert!(warnings(&[3.0, 9.5])[0].contains("outside the range"), "{:?}", warnings(&[3.0, 9.5]));
     }
 }

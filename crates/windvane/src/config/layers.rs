@@ -4,6 +4,7 @@
 use crate::error::LearnError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// A configuration being put together. Its keys are those of `T`; there are no others.
@@ -11,6 +12,19 @@ use toml::{Table, Value};
 pub struct Layers<T> {
     table: Table,
     value: T,
+    /// Where each setting that was laid on came from, by its full name.
+    origins: BTreeMap<String, String>,
+}
+
+/// A single setting, and where its value comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// Its full name, for instance `agent.kappa`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// The layer that set it last: "default", a preset, a file, or `--set`.
+    pub origin: String,
 }
 
 impl<T: Serialize + DeserializeOwned> Layers<T> {
@@ -18,7 +32,7 @@ impl<T: Serialize + DeserializeOwned> Layers<T> {
     pub fn new(base: T) -> Result<Self, LearnError> {
         let table = Table::try_from(&base)
             .map_err(|e| LearnError::Config { origin: "defaults".into(), problem: e.to_string() })?;
-        Ok(Self { table, value: base })
+        Ok(Self { table, value: base, origins: BTreeMap::new() })
     }
 
     /// Lays a TOML document on top; `origin` is its file name.
@@ -52,8 +66,28 @@ impl<T: Serialize + DeserializeOwned> Layers<T> {
         self.value
     }
 
+    /// Every setting as it stands, with its origin.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut all = Vec::new();
+        self.add_settings("", &self.table, &mut all);
+        all
+    }
+
+    fn add_settings(&self, path: &str, table: &Table, all: &mut Vec<Setting>) {
+        for (key, value) in table {
+            let key = full_name(path, key);
+            match value {
+                Value::Table(inner) => self.add_settings(&key, inner, all),
+                value => {
+                    let origin = self.origins.get(&key).map_or("default", String::as_str).to_owned();
+                    all.push(Setting { key, value: value.clone(), origin });
+                }
+            }
+        }
+    }
+
     fn lay(mut self, origin: &str, layer: Table) -> Result<Self, LearnError> {
-        merge(&mut self.table, layer, "", origin)?;
+        merge(&mut self.table, layer, "", origin, &mut self.origins)?;
         self.value = self
             .table
             .clone()
@@ -63,9 +97,20 @@ impl<T: Serialize + DeserializeOwned> Layers<T> {
     }
 }
 
-fn merge(base: &mut Table, layer: Table, path: &str, origin: &str) -> Result<(), LearnError> {
+/// A setting's name within a section.
+fn full_name(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+fn merge(
+    base: &mut Table,
+    layer: Table,
+    path: &str,
+    origin: &str,
+    origins: &mut BTreeMap<String, String>,
+) -> Result<(), LearnError> {
     for (key, value) in layer {
-        let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let full = full_name(path, &key);
         let Some(slot) = base.get_mut(&key) else {
             let known: Vec<&str> = base.keys().map(String::as_str).collect();
             let hint = match closest(&key, &known) {
@@ -75,7 +120,7 @@ fn merge(base: &mut Table, layer: Table, path: &str, origin: &str) -> Result<(),
             return Err(error(origin, &format!("unknown field \"{full}\"; {hint}")));
         };
         match (slot, value) {
-            (Value::Table(inner), Value::Table(layer)) => merge(inner, layer, &full, origin)?,
+            (Value::Table(inner), Value::Table(layer)) => merge(inner, layer, &full, origin, origins)?,
             (slot, value) => {
                 // A whole number is a fine value for a real setting; nothing else changes its type.
                 let value = match (&*slot, value) {
@@ -91,6 +136,7 @@ fn merge(base: &mut Table, layer: Table, path: &str, origin: &str) -> Result<(),
                     return Err(error(origin, &problem));
                 }
                 *slot = value;
+                origins.insert(full, origin.to_owned());
             }
         }
     }
@@ -164,6 +210,20 @@ mod tests {
         let plan = base().toml("a.toml", "seed = 3\n[agent]\nkappa = 10").unwrap();
         let plan = plan.set("agent.kappa=20").unwrap().set("agent.forward=paper").unwrap().value();
         assert_eq!(plan, Plan { seed: 3, agent: Agent { kappa: 20.0, forward: Forward::Paper } });
+    }
+
+    #[test]
+    fn every_setting_knows_the_layer_that_set_it_last() {
+        let plan =
+            base().toml("a.toml", "seed = 3\n[agent]\nkappa = 10").unwrap().set("agent.kappa=20").unwrap();
+        let told: Vec<String> =
+            plan.settings().iter().map(|s| format!("{}={} {}", s.key, s.value, s.origin)).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        for expected in
+            ["seed=3 a.toml", "agent.kappa=20.0 --set agent.kappa=20", "agent.forward=\"predictor\" default"]
+        {
+            assert!(told.iter().any(|line| line == expected), "{expected}: {told:?}");
+        }
     }
 
     #[test]

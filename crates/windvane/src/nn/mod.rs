@@ -67,3 +67,8 @@ pub use transformer::{SetConfig, SetTransformer};
 pub(crate) fn check_instructions() -> Result<(), NnError> {
     kernels::simd::Level::check()
 }
+
+/// The name of the instructions that get used.
+pub(crate) fn instructions() -> &'static str {
+    kernels::simd::Level::current().name()
+}

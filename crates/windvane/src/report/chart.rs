@@ -1,7 +1,10 @@
-//! What charts of results have in common: colours of methods, a panel of shares, lines with bands.
+//! What charts of results have in common: colours of methods, looks of series, a panel of shares, lines with bands.
 
 use crate::methods::METHODS;
-use windvane_world::picture::{Anchor, Axes, CATEGORIES, Colour, Ink, Rect, Scale, Style, Svg, TextStyle};
+use windvane_world::picture::{
+    Anchor, Axes, CATEGORIES, Colour, Ink, Margins, Mark, Rect, Scale, Sheet, Style, Svg, TextStyle, legend,
+    legend_rows,
+};
 
 /// The colour of a method, the same in all figures; grey for reference players.
 pub fn colour_of(method: &str) -> Colour {
@@ -27,22 +30,102 @@ pub fn named_panel(svg: &mut Svg, rect: Rect, names: &[String]) -> Axes {
     axes
 }
 
-/// The width of line number `place` of `count`: each lies within the one before it.
-pub fn width_of(place: usize, count: usize) -> f64 {
-    1.4 + 2.4 * count.saturating_sub(place + 1) as f64 / count.saturating_sub(1).max(1) as f64
+/// For which screen a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Panels side by side, with a subtitle that says all.
+    Wide,
+    /// A phone: panels below each other; what the subtitle would say stands in the caption.
+    Narrow,
+}
+
+impl Format {
+    /// A sheet of two panels, `height` each, with room for a legend below.
+    pub fn sheet(self, height: f64, entries: &[(Mark, &str)]) -> Sheet {
+        let (columns, width) = match self {
+            Self::Wide => (2, 2.0 * PANEL + GAP),
+            Self::Narrow => (1, PANEL),
+        };
+        let bottom = 42.0 + LEGEND_ROW * legend_rows(entries, width).len() as f64;
+        let margins = Margins { left: 46.0, right: 8.0, bottom };
+        Sheet::new(2, columns, (PANEL, height), (GAP, 36.0), margins)
+    }
+
+    /// The subtitle, where there is room for one.
+    pub fn subtitle(self, text: &str) -> &str {
+        if self == Self::Wide { text } else { "" }
+    }
+}
+
+/// Width of a panel.
+const PANEL: f64 = 330.0;
+/// Room between panels.
+const GAP: f64 = 52.0;
+/// Height of a row of a legend.
+const LEGEND_ROW: f64 = 18.0;
+
+/// Draws a legend below all panels of a sheet, `below` their lower edge.
+pub fn legend_below(svg: &mut Svg, sheet: &Sheet, below: f64, entries: &[(Mark, &str)]) {
+    let area = sheet.area();
+    for (row, entries) in legend_rows(entries, area.width).into_iter().enumerate() {
+        legend(svg, (area.x, area.y + area.height + below + LEGEND_ROW * row as f64), entries);
+    }
+}
+
+/// How a series looks, so that one that lies on another leaves it visible: each is narrower than the one before, and every
+/// other one is dashed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    colour: Colour,
+    width: f64,
+    dash: Option<f64>,
+}
+
+impl Look {
+    /// The look of a method's series, number `place` of `count`.
+    pub fn of(method: &str, place: usize, count: usize) -> Self {
+        let dash = (place % 2 == 1).then_some(5.0);
+        Self { dash, ..Self::plain(method, place, count) }
+    }
+
+    /// The same without dashes, where dashes mean something else.
+    pub fn plain(method: &str, place: usize, count: usize) -> Self {
+        let rest = count.saturating_sub(place + 1) as f64 / count.saturating_sub(1).max(1) as f64;
+        Self { colour: colour_of(method), width: 1.4 + 2.4 * rest, dash: None }
+    }
+
+    /// In dashes.
+    #[must_use]
+    pub fn dashed(self) -> Self {
+        Self { dash: Some(5.0), ..self }
+    }
+
+    /// Its mark in a legend.
+    pub fn mark(self) -> Mark {
+        self.dash.map_or(Mark::Line(self.colour), |dash| Mark::Dashed(self.colour, dash))
+    }
+
+    /// Its line.
+    pub fn line(self) -> Style {
+        let style = Style::line(self.colour, self.width);
+        // Ends are round: a dash is longer than it is told by its own width, and a gap shorter.
+        self.dash.map_or(style, |dash| style.dashed(dash + self.width))
+    }
 }
 
 /// A line through points with a band from low to high around it; points are (x, low, middle, high).
-///
-/// Lines are drawn from the widest to the narrowest, so that one that lies on another leaves its rim visible.
-pub fn banded(svg: &mut Svg, axes: &Axes, points: &[[f64; 4]], colour: Colour, width: f64, dashed: bool) {
+pub fn banded(svg: &mut Svg, axes: &Axes, points: &[[f64; 4]], look: Look) {
     let upper = points.iter().map(|p| axes.at(p[0], p[3]));
     let lower = points.iter().rev().map(|p| axes.at(p[0], p[1]));
-    svg.polygon(upper.chain(lower), &Style::fill(colour).opacity(0.14));
-    let style = Style::line(colour, width);
-    let style = if dashed { style.dashed(4.0) } else { style };
-    svg.polyline(points.iter().map(|p| axes.at(p[0], p[2])), &style);
+    svg.polygon(upper.chain(lower), &Style::fill(look.colour).opacity(0.14));
+    svg.polyline(points.iter().map(|p| axes.at(p[0], p[2])), &look.line());
+    let radius = 0.6 + look.width;
     for p in points {
-        svg.circle(axes.at(p[0], p[2]), 0.6 + width, &Style::fill(colour));
+        let at = axes.at(p[0], p[2]);
+        // A dashed line has open points.
+        match look.dash {
+            None => svg.circle(at, radius, &Style::fill(look.colour)),
+            Some(_) => svg.circle(at, radius, &Style::fill(Ink::PAPER).outlined(look.colour, 1.4)),
+        }
     }
 }

@@ -1,37 +1,25 @@
 //! Lines of results: ablations, learning curves, performance profiles.
 
-use super::chart::{banded, colour_of, named_panel, width_of};
+use super::chart::{Format, Look, banded, legend_below, named_panel};
 use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
 use crate::stats::{self, table};
 use crate::sweep::ablation::Ablation;
 use crate::sweep::paths::CurvePoint;
 use windvane_world::Split;
-use windvane_world::picture::{Axes, Ink, Margins, Mark, Picture, Sheet, Style, Svg, legend};
+use windvane_world::picture::{Axes, Ink, Mark, Picture};
 
 /// Names of the two splits, in the order of panels.
 const SPLITS: [(Split, &str); 2] =
     [(Split::Train, "contexts seen in training"), (Split::Test, "unseen contexts")];
 
-/// A sheet of two panels with room for a legend.
-fn sheet(height: f64) -> Sheet {
-    Sheet::new(2, 2, (330.0, height), (52.0, 20.0), Margins { left: 46.0, right: 8.0, bottom: 60.0 })
-}
-
-/// Writes the methods' names, and what a dashed line is if there is one.
-fn names(svg: &mut Svg, sheet: &Sheet, methods: &[String], dashed: Option<&str>) {
-    let area = sheet.area();
-    let entries: Vec<(Mark, String)> =
-        methods.iter().map(|m| (Mark::Line(colour_of(m)), table::title(m))).collect();
-    let mut entries: Vec<(Mark, &str)> = entries.iter().map(|(mark, name)| (*mark, name.as_str())).collect();
-    entries.extend(dashed.map(|text| (Mark::Dot(Ink::LINE), text)));
-    let (first, second) = entries.split_at(entries.len().min(5));
-    legend(svg, (area.x, area.y + area.height + 46.0), first);
-    legend(svg, (area.x, area.y + area.height + 64.0), second);
+/// The names of methods, in the order they are drawn.
+fn titles(methods: &[String]) -> Vec<String> {
+    methods.iter().map(|method| table::title(method)).collect()
 }
 
 /// Draws an ablation: success over what is varied.
-pub fn ablation(about: &Ablation, env: &str, lines: &[Line]) -> Picture {
+pub fn ablation(about: &Ablation, env: &str, lines: &[Line], format: Format) -> Picture {
     let by_length = about.name == "context";
     let key = |line: &Line| {
         if by_length { line.context_steps.to_string() } else { value_of(&line.setting) }
@@ -49,9 +37,18 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line]) -> Picture {
             methods.push(line.method.clone());
         }
     }
-    let sheet = sheet(230.0);
+    let look = |method: &str| {
+        let place = methods.iter().position(|m| m == method).unwrap_or(0);
+        Look::plain(method, place, methods.len())
+    };
+    let titles = titles(&methods);
+    let mut entries: Vec<(Mark, &str)> =
+        methods.iter().zip(&titles).map(|(method, title)| (look(method).mark(), title.as_str())).collect();
+    entries.push((Mark::Line(Ink::LINE), "exact ceiling of a frozen belief"));
+    entries.push((look("").dashed().mark(), "dashed: belief goes on learning"));
+    let sheet = format.sheet(230.0, &entries);
     let subtitle = format!("{env}: mean over seeds with 95% bootstrap interval; {}", about.about);
-    let mut svg = sheet.begin(&format!("Success by {}", about.axis), &subtitle);
+    let mut svg = sheet.begin(&format!("Success by {}", about.axis), format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
@@ -66,23 +63,24 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line]) -> Picture {
             for (place, value) in values.iter().enumerate() {
                 let line = lines.iter().find(|line| line.method == player && key(line) == *value);
                 if let Some(cell) = line.and_then(|line| line.cells[column].as_ref()) {
-                    points.push([place as f64 + 0.5, cell.interval.low, cell.mean, cell.interval.high]);
+                    let [low, high] = cell.interval.ends();
+                    points.push([place as f64 + 0.5 + aside(&methods, &player), low, cell.mean, high]);
                 }
             }
-            let place = methods.iter().position(|m| *m == player).unwrap_or(0);
-            let width = width_of(place, methods.len());
-            banded(&mut svg, &axes, &points, colour_of(&player), width, mode == BeliefMode::Online);
+            let look = look(&player);
+            banded(&mut svg, &axes, &points, if mode == BeliefMode::Online { look.dashed() } else { look });
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, about.axis, if index == 0 { "success" } else { "" });
+        axes.label(&mut svg, about.axis, if sheet.is_leftmost(index) { "success" } else { "" });
     }
-    names(
-        &mut svg,
-        &sheet,
-        &methods,
-        Some("grey: exact ceiling of a frozen belief; dashed: belief goes on learning"),
-    );
+    legend_below(&mut svg, &sheet, 46.0, &entries);
     svg.finish()
+}
+
+/// How far a method's points stand beside their place, so that equal ones do not hide each other.
+fn aside(methods: &[String], method: &str) -> f64 {
+    let place = methods.iter().position(|m| m == method);
+    place.map_or(0.0, |place| 0.07 * (place as f64 - (methods.len() - 1) as f64 / 2.0))
 }
 
 /// What follows the `=` of a setting's name.
@@ -91,11 +89,9 @@ fn value_of(setting: &str) -> String {
 }
 
 /// Draws learning curves: success over gradient steps, mean of seeds with the band between the extremes.
-pub fn learning(env: &str, points: &[&CurvePoint]) -> Picture {
-    let sheet = sheet(220.0);
-    let subtitle =
-        format!("{env}: mean over seeds with the band between the lowest and the highest; one game per task");
-    let mut svg = sheet.begin("Learning curves of the agents", &subtitle);
+///
+/// A split that nobody played in, `played` says which, has no curves.
+pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Format) -> Picture {
     let last = points.iter().map(|p| p.step).max().unwrap_or(1) as f64;
     let mut methods: Vec<String> = Vec::new();
     for point in points {
@@ -104,12 +100,20 @@ pub fn learning(env: &str, points: &[&CurvePoint]) -> Picture {
         }
     }
     methods.sort_by_key(|m| crate::methods::METHODS.iter().position(|known| known.name == m));
+    let looks: Vec<Look> = (0..methods.len()).map(|i| Look::of(&methods[i], i, methods.len())).collect();
+    let titles = titles(&methods);
+    let entries: Vec<(Mark, &str)> =
+        looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
+    let sheet = format.sheet(220.0, &entries);
+    let subtitle =
+        format!("{env}: mean over seeds with the band between the lowest and the highest; one game per task");
+    let mut svg = sheet.begin("Learning curves of the agents", format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
         let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03));
         axes.draw(&mut svg);
-        for (place, method) in methods.iter().enumerate() {
+        for (method, look) in methods.iter().zip(&looks).filter(|_| played[index]) {
             let own: Vec<&CurvePoint> = points.iter().copied().filter(|p| p.method == *method).collect();
             let mut steps: Vec<u64> = own.iter().map(|p| p.step).collect();
             steps.sort_unstable();
@@ -125,39 +129,44 @@ pub fn learning(env: &str, points: &[&CurvePoint]) -> Picture {
                     [step as f64, low, stats::mean(&values), high]
                 })
                 .collect();
-            banded(&mut svg, &axes, &band, colour_of(method), width_of(place, methods.len()), false);
+            banded(&mut svg, &axes, &band, *look);
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, "gradient steps", if index == 0 { "success" } else { "" });
+        axes.label(&mut svg, "gradient steps", if sheet.is_leftmost(index) { "success" } else { "" });
     }
-    names(&mut svg, &sheet, &methods, None);
+    legend_below(&mut svg, &sheet, 46.0, &entries);
     svg.finish()
 }
 
 /// Draws performance profiles: the share of seeds and tasks with a score above each threshold.
-pub fn profiles(env: &str, lines: &[&Line]) -> Picture {
-    let sheet = sheet(220.0);
+pub fn profiles(env: &str, lines: &[&Line], format: Format) -> Picture {
+    let learned: Vec<&&Line> = lines.iter().filter(|line| line.is_learned()).collect();
+    let looks: Vec<Look> =
+        (0..learned.len()).map(|i| Look::of(&learned[i].method, i, learned.len())).collect();
+    let titles: Vec<String> = learned.iter().map(|line| line.title()).collect();
+    let entries: Vec<(Mark, &str)> =
+        looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
+    let sheet = format.sheet(220.0, &entries);
     let subtitle =
         format!("{env}: share of seeds and tasks whose success lies above the threshold, belief frozen");
-    let mut svg = sheet.begin("Performance profiles", &subtitle);
+    let mut svg = sheet.begin("Performance profiles", format.subtitle(&subtitle));
     let thresholds: Vec<f64> = (0..=100).map(|i| f64::from(i) / 100.0).collect();
-    let learned: Vec<&&Line> = lines.iter().filter(|line| line.is_learned()).collect();
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
         let axes = Axes::new(rect, (0.0, 1.0), (0.0, 1.03));
         axes.draw(&mut svg);
         let column = COLUMNS.iter().position(|c| *c == (BeliefMode::Frozen, split)).unwrap_or(0);
-        for (place, line) in learned.iter().enumerate() {
+        for (line, look) in learned.iter().zip(&looks) {
             let Some(cell) = &line.cells[column] else { continue };
             let shares = stats::profile(&cell.scores, &thresholds);
             let points = thresholds.iter().zip(&shares).map(|(t, share)| axes.at(*t, *share));
-            svg.polyline(points, &Style::line(colour_of(&line.method), width_of(place, learned.len())));
+            svg.polyline(points, &look.line());
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, "success above", if index == 0 { "share of seeds and tasks" } else { "" });
+        let left = if sheet.is_leftmost(index) { "share of seeds and tasks" } else { "" };
+        axes.label(&mut svg, "success above", left);
     }
-    let methods: Vec<String> = learned.iter().map(|line| line.method.clone()).collect();
-    names(&mut svg, &sheet, &methods, None);
+    legend_below(&mut svg, &sheet, 46.0, &entries);
     svg.finish()
 }

@@ -1,5 +1,6 @@
 //! The results of a sweep's folder, from its rows alone: statistics and figures.
 
+use super::chart::Format;
 use super::{curves, summary};
 use crate::error::LearnError;
 use crate::stats::table::{self, COLUMNS, Line};
@@ -11,6 +12,7 @@ use crate::sweep::unit::CURVE;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use windvane_world::Split;
+use windvane_world::picture::Picture;
 use windvane_world::rng::stream;
 
 /// Everything a sweep's folder holds in rows.
@@ -41,6 +43,19 @@ pub struct Improvement {
     pub setting: String,
     /// How likely the first is better.
     pub probability: Estimate,
+}
+
+/// A figure of results.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// Its name, as `windvane figure` knows it.
+    pub name: String,
+    /// For a page and a screen.
+    pub wide: Picture,
+    /// For a phone.
+    pub narrow: Picture,
+    /// What it shows.
+    pub caption: String,
 }
 
 impl Results {
@@ -102,37 +117,56 @@ impl Results {
         all
     }
 
-    /// All figures that rows can give: name, picture, caption.
-    pub fn figures(&self) -> Vec<(String, windvane_world::picture::Picture, String)> {
+    /// All figures that rows can give.
+    pub fn figures(&self) -> Vec<Drawing> {
         let mut all = Vec::new();
+        let mut add = |name: String, caption: String, draw: &dyn Fn(Format) -> Picture| {
+            let [wide, narrow] = [Format::Wide, Format::Narrow].map(draw);
+            all.push(Drawing { name, wide, narrow, caption });
+        };
         // The first setting's figures have plain names.
         let named = |what: &str, number: usize, setting: &str| {
             if number == 0 { what.to_owned() } else { format!("{what}-{setting}") }
         };
         for (number, setting) in self.settings().into_iter().enumerate() {
+            let lines = self.lines_of(setting);
+            let learned: Vec<&Line> = lines.iter().copied().filter(|line| line.is_learned()).collect();
+            let whiskers = if learned.iter().any(|line| line.seeds > 1) {
+                " Whiskers are intervals of a bootstrap over seeds within tasks."
+            } else {
+                ""
+            };
             let caption = format!(
-                "{setting}: bars are means over seeds, whiskers 95% intervals of a bootstrap over seeds within tasks; \
-                 diamonds are the paper's values."
+                "{setting}: {}.{whiskers} Diamonds are the paper's values.",
+                summary::protocol(&learned)
             );
-            let picture = summary::draw(&self.env, &self.lines_of(setting));
-            all.push((named("summary", number, setting), picture, caption));
+            let draw = |format| summary::draw(&self.env, &lines, format);
+            add(named("summary", number, setting), caption, &draw);
         }
         for (name, lines) in &self.ablations {
             let Some(about) = ABLATIONS.iter().find(|a| a.name == *name) else { continue };
-            let caption = format!("Ablation: {}.", about.about);
-            all.push((format!("ablation-{name}"), curves::ablation(about, &self.env, lines), caption));
+            let caption = format!("Ablation: {}. Bands are 95% bootstrap intervals.", about.about);
+            let draw = |format| curves::ablation(about, &self.env, lines, format);
+            add(format!("ablation-{name}"), caption, &draw);
         }
         for (number, setting) in self.settings().into_iter().enumerate() {
+            let lines = self.lines_of(setting);
             let points: Vec<&CurvePoint> = self.curve.iter().filter(|p| p.setting == setting).collect();
             if !points.is_empty() {
                 let caption = format!(
-                    "{setting}: success while the agents are trained, on the belief that was trained before."
+                    "{setting}: success while the agents are trained, on the belief that was trained before. Bands \
+                     are from the lowest to the highest seed."
                 );
-                all.push((named("learning", number, setting), curves::learning(&self.env, &points), caption));
+                let played = [0, 1].map(|column| lines.iter().any(|line| line.cells[column].is_some()));
+                let draw = |format| curves::learning(&self.env, &points, played, format);
+                add(named("learning", number, setting), caption, &draw);
             }
-            let caption = format!("{setting}: the further right and up, the better.");
-            let picture = curves::profiles(&self.env, &self.lines_of(setting));
-            all.push((named("profiles", number, setting), picture, caption));
+            let caption = format!(
+                "{setting}: share of seeds and tasks with a success above each threshold; the further right and up, the \
+                 better."
+            );
+            let draw = |format| curves::profiles(&self.env, &lines, format);
+            add(named("profiles", number, setting), caption, &draw);
         }
         all
     }

@@ -1,7 +1,7 @@
 //! The page of results: the question, the answer, tables, figures, how to run it again.
 
 use super::page::Page;
-use super::results::Results;
+use super::results::{Drawing, Results};
 use super::tables::{MIXED, Table, ablation_table};
 use crate::config::Plan;
 use crate::config::layers::Layers;
@@ -53,11 +53,11 @@ impl Results {
             self.tables(&mut page, setting);
         }
         page.heading("Figures");
-        for (_, picture, caption) in self.figures() {
-            page.figure(picture.svg(), &caption);
+        for Drawing { wide, narrow, caption, .. } in self.figures() {
+            page.figure(wide.svg(), Some(narrow.svg()), &caption);
         }
         for (svg, caption) in drawn_before(&self.folder)? {
-            page.figure(&svg, &caption);
+            page.figure(&svg, None, &caption);
         }
         for (name, lines) in &self.ablations {
             page.heading(&format!("Ablation: {name}"));

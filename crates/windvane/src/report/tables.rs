@@ -4,6 +4,7 @@ use super::published;
 use super::results::Results;
 use crate::stats::Estimate;
 use crate::stats::table::{self, Cell, Line};
+use crate::sweep::ablation::ABLATIONS;
 use windvane_world::Split;
 
 /// A table as text.
@@ -24,6 +25,7 @@ impl Results {
     /// The scores of one setting, with the paper's values and the exact players.
     pub fn score_table(&self, setting: &str) -> Table {
         let lines = self.lines_of(setting);
+        let several = lines.iter().any(|line| line.seeds > 1);
         let mut rows = Vec::new();
         for line in lines.iter().filter(|line| line.is_learned()) {
             rows.push(self.score_row(line));
@@ -42,7 +44,11 @@ impl Results {
         let header =
             ["player", "seen", "unseen", "seen, online", "unseen, online", "paper, seen", "paper, unseen"];
         Table {
-            title: format!("Success on {}, {setting}: mean \u{b1} std over seeds", self.env),
+            title: format!(
+                "Success on {}, {setting}{}",
+                self.env,
+                if several { ": mean \u{b1} std over seeds" } else { "" }
+            ),
             header: header.map(str::to_owned).to_vec(),
             rows,
         }
@@ -83,8 +89,13 @@ impl Results {
             cells
         };
         let lines = self.lines_of(setting);
+        let interval = if lines.iter().any(|line| line.seeds > 1) {
+            " and 95% stratified-bootstrap interval"
+        } else {
+            ""
+        };
         Table {
-            title: format!("Interquartile mean and 95% stratified-bootstrap interval, {setting}"),
+            title: format!("Interquartile mean{interval}, {setting}"),
             header: header.map(str::to_owned).to_vec(),
             rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
         }
@@ -134,13 +145,13 @@ impl Results {
 
 /// An ablation's scores.
 pub(super) fn ablation_table(name: &str, lines: &[Line]) -> Table {
-    let header =
-        ["method", "value", "seen", "unseen", "seen, online", "unseen, online", "ceiling, unseen", "seeds"];
+    let header = ["method", "seen", "unseen", "seen, online", "unseen, online", "ceiling, unseen", "seeds"];
+    let axis = ABLATIONS.iter().find(|about| about.name == name).map_or("value", |about| about.axis);
     let row = |line: &Line| {
         let value = line.setting.split_once('=').map_or(line.setting.as_str(), |(_, value)| value);
         let value = if name == "context" { line.context_steps.to_string() } else { value.to_owned() };
         let ceiling = line.cells[1].as_ref().and_then(|cell| cell.ceiling);
-        let mut cells = vec![line.title(), value];
+        let mut cells = vec![format!("{}, {value}", line.title())];
         cells.extend(line.cells.iter().map(|cell| score(cell.as_ref())));
         cells.push(ceiling.map_or("-".to_owned(), |ceiling| format!("{ceiling:.2}")));
         cells.push(line.seeds.to_string());
@@ -148,7 +159,7 @@ pub(super) fn ablation_table(name: &str, lines: &[Line]) -> Table {
     };
     Table {
         title: format!("Ablation: {name}"),
-        header: header.map(str::to_owned).to_vec(),
+        header: header.map(|title| title.replace("method", &format!("method, {axis}"))).to_vec(),
         rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
     }
 }
@@ -163,5 +174,8 @@ fn score(cell: Option<&Cell>) -> String {
 }
 
 fn estimate(estimate: &Estimate) -> String {
-    format!("{:.2} [{:.2}, {:.2}]", estimate.value, estimate.low, estimate.high)
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{:.2} [{low:.2}, {high:.2}]", estimate.value),
+        _ => format!("{:.2}", estimate.value),
+    }
 }

@@ -9,15 +9,22 @@ use windvane_world::Rng;
 /// Scores of one method, a row of tasks for each seed: `[seeds][tasks]`.
 pub type Scores = Vec<Vec<f64>>;
 
-/// An estimate with its 95% interval.
+/// An estimate with its 95% interval, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
+    /// Lower end; a single seed has no interval.
+    pub low: Option<f64>,
+    /// Upper end, likewise.
+    pub high: Option<f64>,
+}
+
+impl Estimate {
+    /// Both ends; the estimate itself where there is no interval.
+    pub fn ends(&self) -> [f64; 2] {
+        [self.low, self.high].map(|end| end.unwrap_or(self.value))
+    }
 }
 
 /// Draws of the bootstrap.
@@ -25,7 +32,8 @@ pub const DRAWS: usize = 2000;
 
 /// The mean of numbers; 0 of none.
 pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    // An empty sum is -0.0, which would be printed as such.
+    (0.0 + values.iter().sum::<f64>()) / values.len().max(1) as f64
 }
 
 /// The mean over seeds and the standard deviation (of the sample) between their means over tasks, as the paper prints.
@@ -64,6 +72,9 @@ pub fn profile(scores: &Scores, thresholds: &[f64]) -> Vec<f64> {
 
 /// An estimate of `scores` with the interval of the percentile bootstrap, seeds drawn anew within each task.
 pub fn bootstrap(scores: &Scores, rng: &mut Rng, statistic: impl Fn(&Scores) -> f64) -> Estimate {
+    if scores.len() < 2 {
+        return Estimate { value: statistic(scores), low: None, high: None };
+    }
     interval(statistic(scores), (0..DRAWS).map(|_| statistic(&resampled(scores, rng))).collect())
 }
 
@@ -74,6 +85,9 @@ pub fn bootstrap_pair(
     rng: &mut Rng,
     statistic: impl Fn(&Scores, &Scores) -> f64,
 ) -> Estimate {
+    if x.len().max(y.len()) < 2 {
+        return Estimate { value: statistic(x, y), low: None, high: None };
+    }
     let draws = (0..DRAWS).map(|_| statistic(&resampled(x, rng), &resampled(y, rng))).collect();
     interval(statistic(x, y), draws)
 }
@@ -98,7 +112,7 @@ fn interval(value: f64, mut draws: Vec<f64>) -> Estimate {
         let above = (below + 1).min(draws.len() - 1);
         draws[below] + (draws[above] - draws[below]) * place.fract()
     };
-    Estimate { value, low: at(0.025), high: at(0.975) }
+    Estimate { value, low: Some(at(0.025)), high: Some(at(0.975)) }
 }
 
 #[cfg(test)]
@@ -145,7 +159,18 @@ mod tests {
         let error = (0..40).map(|i| (f64::from(i) / 39.0 - 0.5).powi(2)).sum::<f64>() / 40.0;
         let half = 1.96 * (error / 40.0).sqrt();
         assert!((estimate.value - 0.5).abs() < 1e-12);
-        assert!((estimate.low - (0.5 - half)).abs() < 0.015, "{estimate:?} {half}");
-        assert!((estimate.high - (0.5 + half)).abs() < 0.015, "{estimate:?} {half}");
+        let [low, high] = estimate.ends();
+        assert!((low - (0.5 - half)).abs() < 0.015, "{estimate:?} {half}");
+        assert!((high - (0.5 + half)).abs() < 0.015, "{estimate:?} {half}");
+    }
+
+    #[test]
+    fn one_seed_has_no_interval() {
+        let one = bootstrap(&vec![vec![0.2, 0.4]], &mut stream(0, "bootstrap", &[]), |s| mean_and_std(s).0);
+        assert_eq!((one.low, one.high), (None, None));
+        assert_eq!(one.ends(), [one.value; 2]);
+        let pair =
+            bootstrap_pair(&vec![vec![0.2]], &vec![vec![0.1]], &mut stream(0, "pair", &[]), improvement);
+        assert_eq!((pair.value, pair.low), (1.0, None));
     }
 }

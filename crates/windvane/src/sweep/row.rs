@@ -151,6 +151,23 @@ impl Row {
         games.chunk_by(same).map(row).collect()
     }
 
+    /// What is impossible about it, if anything is: shares beyond 0 to 1, games of no length or number.
+    fn impossible(&self) -> Option<String> {
+        let share = |name: &str, value: f64| {
+            (!(0.0..=1.0).contains(&value)).then(|| format!("\"{name}\" is {value}, expected 0 to 1"))
+        };
+        let positive = |name: &str, value: f64| {
+            let fits = value.is_finite() && value >= 0.0;
+            (!fits).then(|| format!("\"{name}\" is {value}, expected a number of at least 0"))
+        };
+        share("success", self.success)
+            .or_else(|| share("ceiling", self.ceiling.unwrap_or(0.0)))
+            .or_else(|| positive("steps", self.steps))
+            .or_else(|| positive("cpu_seconds", self.cpu_seconds))
+            .or_else(|| positive("wall_seconds", self.wall_seconds))
+            .or_else(|| (self.games == 0).then(|| "\"games\" is 0, expected at least 1".to_owned()))
+    }
+
     /// Whether two rows tell of the same games by different players.
     pub fn same_games(&self, other: &Self) -> bool {
         (self.seed, self.split, self.context, &self.task)
@@ -181,6 +198,11 @@ impl Found {
             found.warnings.extend(bad.iter().map(|line| {
                 format!("{}: line {line} is no row and is skipped; reproduce redoes it", file.display())
             }));
+            if let Some((row, problem)) = rows.iter().find_map(|row| Some((row, row.impossible()?))) {
+                let Row { method, seed, context, task, .. } = row;
+                let problem = format!("{problem} (row of {method}, seed {seed}, context {context}, {task})");
+                return Err(LearnError::run(&file, problem));
+            }
             found.rows.extend(rows.into_iter().map(|row| (sweep.clone(), row)));
         }
         if found.rows.is_empty() {

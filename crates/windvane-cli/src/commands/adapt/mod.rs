@@ -91,6 +91,8 @@ struct Ready<'a> {
     inference: Inference,
     /// How much of a formula's variation B can express.
     fit: Option<f64>,
+    /// What is likely a mistake in the task.
+    task_warnings: &'a [String],
     z: &'a [f32],
 }
 
@@ -122,6 +124,7 @@ impl Adapt {
         }
         self.prompt.save(&self.agent, &prompt)?;
         let code = session.code().clone();
+        code.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
         let ready = Ready {
             env: &agent.spec().name,
             method: agent.method().name,
@@ -129,6 +132,7 @@ impl Adapt {
             confidence: &confidence,
             inference: code.inference,
             fit: code.fit,
+            task_warnings: &code.warnings,
             z: &code.z,
         };
         if self.serve {

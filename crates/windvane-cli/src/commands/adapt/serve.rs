@@ -1,6 +1,7 @@
 //! A control loop over lines of JSON.
 
 use super::{Ready, parse_action};
+use crate::output;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Read as _, Write as _};
 use windvane::Session;
@@ -14,7 +15,7 @@ pub(super) fn serve(mut session: Session, spec: &EnvSpec, ready: &Ready<'_>) -> 
     let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut say = |value: &Value| {
         // A closed pipe is the reader's way of saying that it has enough.
-        writeln!(stdout, "{value}").and_then(|()| stdout.flush()).is_ok()
+        output::written(writeln!(stdout, "{value}").and_then(|()| stdout.flush()))
     };
     if !say(&json!({ "ready": ready })) {
         return Ok(());
@@ -75,7 +76,8 @@ fn answer(
     }
     if let Some(task) = asked.get("task") {
         session.retask(&serde_json::from_value(task.clone())?)?;
-        return Ok(json!({ "inference": session.code().inference, "fit": session.code().fit }));
+        let code = session.code();
+        return Ok(json!({ "inference": code.inference, "fit": code.fit, "warnings": code.warnings }));
     }
     if asked["confidence"] == true {
         return Ok(json!({ "confidence": session.confidence(), "warning": session.confidence().warning() }));

@@ -4,7 +4,7 @@ mod contender;
 mod peers;
 mod worker;
 
-use crate::{output, table};
+use crate::{bounds, output, table};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use contender::{Contender, Timing};
@@ -40,7 +40,8 @@ pub(crate) struct Bench {
     #[arg(long, value_enum)]
     step: Option<StepChoice>,
     /// Numbers of threads to measure with, one after the other
-    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1")]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1",
+          value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: Vec<usize>,
     /// Rounds in which every contender runs once
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]

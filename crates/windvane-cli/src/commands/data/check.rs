@@ -6,7 +6,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use windvane_world::episodes::check;
 
-/// Reads all of a data set and checks it: checksums, finite numbers, bounds, labels.
+/// Reads all of a data set and checks it: checksums, finite numbers, bounds, labels, and meta.json against columns and world.
 #[derive(Args)]
 #[command(after_help = "Example:
   windvane data check data/four-rooms")]

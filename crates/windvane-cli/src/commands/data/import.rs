@@ -13,7 +13,8 @@ use windvane_world::episodes::{ActionKind, GroupBy, ImportConfig, import};
 /// An .npz file holds `observations` and `actions`, and says where episodes end by `terminals` and `timeouts` (a flag on
 /// each row) or `episode_offsets` (first transition of each, and the total); without either it is one episode. Actions
 /// may have as many rows as observations (the last of each episode is then ignored, as OGBench does) or one less for each
-/// episode; with `next_observations` every row is a transition. Any shape and number type will do.
+/// episode; with `next_observations` every row is a transition. Arrays may have any shape, byte order and memory order, and
+/// hold any type of number: bool, integers of 8 to 64 bits, float16, float32, float64 (not complex numbers, text or objects).
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane import logs/monday.npz logs/tuesday.npz --out data/robot

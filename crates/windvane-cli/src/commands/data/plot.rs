@@ -1,6 +1,6 @@
 //! `windvane data plot`.
 
-use crate::output;
+use crate::{bounds, output};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,10 +24,10 @@ pub(crate) struct Plot {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Most panels
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = bounds::count::<usize>(1..=1000))]
     panels: usize,
-    /// Episodes in each panel of trajectories, at most 8
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    /// Episodes in each panel of trajectories
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bounds::count::<usize>(1..=8))]
     episodes: usize,
     /// The two dimensions to draw, separated by a comma; by default the first two
     #[arg(long, value_name = "X,Y", value_delimiter = ',')]

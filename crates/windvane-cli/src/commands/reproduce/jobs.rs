@@ -1,6 +1,8 @@
 //! Doing all units of a sweep, several at once, each in a process of its own.
 
-use crate::{interrupt, output};
+use crate::interrupt::{self, Stopped};
+use crate::output;
+use crate::progress::duration;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -17,8 +19,10 @@ use windvane::sweep::{Sweep, Unit};
 const LOOK: Duration = Duration::from_millis(250);
 /// Looks between two measurements of progress.
 const SELDOM: u32 = 8;
-/// What children get to save when everything is stopped.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What children get to save when everything is stopped; killed, they lose what came after their last checkpoint.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two plain lines of progress where there is no bar.
+const BETWEEN: Duration = Duration::from_secs(30);
 
 /// A unit that is being done here.
 struct Job {
@@ -36,6 +40,8 @@ struct Board<'a> {
     /// The sum of all progress when this process began.
     before: f64,
     bar: ProgressBar,
+    /// When progress was last said in a plain line.
+    said: Instant,
 }
 
 /// Does all units of the manifest at `path`; returns the logs of those that failed.
@@ -76,9 +82,7 @@ pub(super) fn do_all(
         std::thread::sleep(LOOK);
     }
     board.bar.finish_and_clear();
-    if interrupt.load(Ordering::Relaxed) {
-        anyhow::bail!(interrupt::STOPPED);
-    }
+    anyhow::ensure!(!interrupt.load(Ordering::Relaxed), Stopped);
     let failed = (0..board.failed.len()).filter(|&i| board.failed[i]);
     Ok(failed.map(|i| log_of(sweep, i).display().to_string()).collect())
 }
@@ -110,9 +114,10 @@ fn spawn(
     Ok(Job { index, child, begun: Instant::now() })
 }
 
-/// Waits for children that were told to stop by the same Ctrl-C; those who were not are killed, which they survive.
+/// Tells all children to stop and waits for them; those who take too long are killed, which their work survives.
 fn stop_all(running: &mut Vec<Job>) -> anyhow::Result<()> {
     let begun = Instant::now();
+    running.iter().for_each(|job| ask_to_stop(&job.child));
     while !running.is_empty() {
         for place in (0..running.len()).rev() {
             if begun.elapsed() > PATIENCE {
@@ -127,6 +132,16 @@ fn stop_all(running: &mut Vec<Job>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Sends SIGTERM; one that has ended needs none. Elsewhere than on Unix only patience helps.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "there are no signals"))]
+fn ask_to_stop(child: &Child) {
+    #[cfg(unix)]
+    if let Ok(id) = i32::try_from(child.id()) {
+        use nix::sys::signal::{Signal, kill};
+        let _ = kill(nix::unistd::Pid::from_raw(id), Signal::SIGTERM);
+    }
+}
+
 impl<'a> Board<'a> {
     fn new(sweep: &'a Sweep) -> anyhow::Result<Self> {
         let units = &sweep.manifest.units;
@@ -136,7 +151,8 @@ impl<'a> Board<'a> {
             bar.set_style(style);
         }
         let failed = vec![false; units.len()];
-        let mut board = Self { sweep, done, failed, begun: Instant::now(), before: 0.0, bar };
+        let begun = Instant::now();
+        let mut board = Self { sweep, done, failed, begun, before: 0.0, bar, said: begun };
         board.before = board.progress()?;
         Ok(board)
     }
@@ -213,11 +229,7 @@ impl<'a> Board<'a> {
             return Ok("time left unknown yet".to_owned());
         }
         let seconds = self.begun.elapsed().as_secs_f64() / gained * (self.all() - now);
-        Ok(match seconds {
-            s if s < 90.0 => format!("about {s:.0} s left"),
-            s if s < 5400.0 => format!("about {:.0} min left", s / 60.0),
-            s => format!("about {:.1} h left", s / 3600.0),
-        })
+        Ok(format!("about {} left", duration(seconds)))
     }
 
     fn show(&mut self, running: &[Job]) -> anyhow::Result<()> {
@@ -230,7 +242,12 @@ impl<'a> Board<'a> {
         let share = self.progress()? / self.all().max(1e-9);
         self.bar.set_position((1000.0 * share) as u64);
         let left = self.time_left()?;
-        self.bar.set_message(format!("{count}/{} units  {}  {left}", self.done.len(), parts.join("  ")));
+        let words = format!("{count}/{} units  {}  {left}", self.done.len(), parts.join("  "));
+        if self.bar.is_hidden() && self.said.elapsed() > BETWEEN {
+            self.said = Instant::now();
+            output::note(&words);
+        }
+        self.bar.set_message(words);
         Ok(())
     }
 }

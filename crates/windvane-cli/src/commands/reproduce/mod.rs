@@ -4,7 +4,7 @@ mod jobs;
 mod slurm;
 
 use super::{figure, report};
-use crate::{output, settings};
+use crate::{bounds, interrupt, output, settings};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     methods: Option<Vec<String>>,
     /// Seeds, from 0
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bounds::count::<u64>(bounds::SEEDS))]
     seeds: u64,
     /// Built-in settings: quick (minutes a run), standard, or paper (its sizes, for a GPU)
     #[arg(long, value_name = "NAME", default_value = "standard")]
@@ -49,10 +49,10 @@ pub(crate) struct Reproduce {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Units at once; by default one for each core
-    #[arg(long, value_name = "J")]
+    #[arg(long, value_name = "J", value_parser = bounds::count::<usize>(bounds::THREADS))]
     jobs: Option<usize>,
     /// Threads of each
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = bounds::count::<usize>(bounds::THREADS))]
     threads: usize,
     /// Where tensors live: cpu, vulkan, wgpu, cuda or metal
     #[arg(long, default_value_t = DeviceName::Cpu)]
@@ -93,8 +93,9 @@ pub(crate) fn do_and_report(
     let manifest = Manifest::path(&sweep.folder, &sweep.manifest.sweep);
     let failed = jobs::do_all(sweep, &manifest, jobs, threads, device)?;
     // What could be done is shown, whatever else failed.
+    let _figures_can_be_drawn_again = interrupt::at_once()?;
     if failed.len() < sweep.manifest.units.len() {
-        Threads::new(jobs)?.run(|| figure::draw_inside(&sweep.folder))?;
+        Threads::new(jobs)?.run(|| figure::draw_inside(sweep))?;
         report::write_and_say(&sweep.folder, json)?;
     }
     anyhow::ensure!(failed.is_empty(), "{} units failed; see {}", failed.len(), failed.join(", "));
@@ -134,7 +135,6 @@ impl Reproduce {
             return self.slurm.launch(&sweep, self.threads, self.device, self.json);
         }
         let jobs = self.jobs.unwrap_or_else(usual_jobs);
-        anyhow::ensure!(jobs > 0, "--jobs is 0; expected at least 1");
         do_and_report(&sweep, jobs, self.threads, self.device, self.json)
     }
 

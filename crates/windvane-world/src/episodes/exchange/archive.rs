@@ -218,27 +218,51 @@ impl Array {
         out
     }
 
+    /// Where element `number` of a row, counted with the last axis fastest, stands among all elements.
+    fn place(&self, row: usize, number: usize) -> usize {
+        if !self.header.fortran {
+            return row * self.width() + number;
+        }
+        // With the first axis fastest, an axis' stride is the product of all axes before it.
+        let (mut rest, mut stride) = (number, self.header.elements().unwrap_or(0));
+        let mut place = row;
+        for axis in self.header.shape.iter().skip(1).rev() {
+            stride /= axis;
+            place += rest % axis * stride;
+            rest /= axis;
+        }
+        place
+    }
+
     fn each(&self, rows: Range<usize>, mut visit: impl FnMut(Number)) {
+        let Header { big_endian, .. } = self.header;
         macro_rules! visit_as {
-            ($type:ty, $number:ident) => {{
-                let size = size_of::<$type>() * self.width();
-                for bytes in self.data[rows.start * size..rows.end * size].chunks_exact(size_of::<$type>()) {
-                    // Staged data begin at any byte.
-                    visit(Number::$number(bytemuck::pod_read_unaligned::<$type>(bytes).into()));
+            ($type:ty, $number:expr) => {{
+                for row in rows {
+                    for number in 0..self.width() {
+                        const SIZE: usize = size_of::<$type>();
+                        let mut bytes = [0; SIZE];
+                        bytes.copy_from_slice(&self.data[self.place(row, number) * SIZE..][..SIZE]);
+                        if big_endian {
+                            bytes.reverse();
+                        }
+                        visit($number(<$type>::from_le_bytes(bytes).into()));
+                    }
                 }
             }};
         }
         match self.header.dtype {
-            Dtype::Bool | Dtype::U8 => visit_as!(u8, Int),
-            Dtype::I8 => visit_as!(i8, Int),
-            Dtype::I16 => visit_as!(i16, Int),
-            Dtype::I32 => visit_as!(i32, Int),
-            Dtype::I64 => visit_as!(i64, Int),
-            Dtype::U16 => visit_as!(u16, Int),
-            Dtype::U32 => visit_as!(u32, Int),
-            Dtype::U64 => visit_as!(u64, Int),
-            Dtype::F32 => visit_as!(f32, Float),
-            Dtype::F64 => visit_as!(f64, Float),
+            Dtype::Bool | Dtype::U8 => visit_as!(u8, Number::Int),
+            Dtype::I8 => visit_as!(i8, Number::Int),
+            Dtype::I16 => visit_as!(i16, Number::Int),
+            Dtype::I32 => visit_as!(i32, Number::Int),
+            Dtype::I64 => visit_as!(i64, Number::Int),
+            Dtype::U16 => visit_as!(u16, Number::Int),
+            Dtype::U32 => visit_as!(u32, Number::Int),
+            Dtype::U64 => visit_as!(u64, Number::Int),
+            Dtype::F16 => visit_as!(u16, |bits| Number::Float(half::f16::from_bits(bits).to_f64())),
+            Dtype::F32 => visit_as!(f32, Number::Float),
+            Dtype::F64 => visit_as!(f64, Number::Float),
         }
     }
 }

@@ -42,6 +42,7 @@ impl Leaf<'_> {
     /// The number at `place`, counted over all rows.
     pub(super) fn number(&self, place: usize) -> f64 {
         match self.dtype {
+            Dtype::F16 => half::f16::from_bits(self.read(place)).to_f64(),
             Dtype::F32 => f64::from(self.read::<f32>(place)),
             Dtype::F64 => self.read::<f64>(place),
             _ => self.integer(place) as f64,
@@ -60,7 +61,7 @@ impl Leaf<'_> {
             Dtype::U16 => self.read::<u16>(place).into(),
             Dtype::U32 => self.read::<u32>(place).into(),
             Dtype::U64 => self.read::<u64>(place).into(),
-            Dtype::F32 | Dtype::F64 => self.number(place) as i128,
+            Dtype::F16 | Dtype::F32 | Dtype::F64 => self.number(place) as i128,
         }
     }
 
@@ -236,6 +237,7 @@ fn dtype_of(field: &Field<'_>) -> Result<Dtype, String> {
             _ => None,
         }),
         Type::FloatingPoint => field.type_as_floating_point().and_then(|float| match float.precision() {
+            Precision::HALF => Some(Dtype::F16),
             Precision::SINGLE => Some(Dtype::F32),
             Precision::DOUBLE => Some(Dtype::F64),
             _ => None,

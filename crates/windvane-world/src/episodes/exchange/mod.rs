@@ -13,7 +13,7 @@ pub use minari_write::export_minari;
 pub use npz_write::export_npz;
 
 use super::atomic::folder_of;
-use super::meta::{ContextEntry, Plan, Provenance};
+use super::meta::{ContextEntry, IMPORTED, Plan, Provenance};
 use super::partial::refuse_existing;
 use super::writer::{Block, EpisodeInfo, Leftover, Writer};
 use super::{ActionSlice, Episodes};
@@ -148,7 +148,7 @@ fn plan_of(
         env,
         provenance: Provenance {
             generator: generator.to_owned(),
-            policy: "imported".to_owned(),
+            policy: IMPORTED.to_owned(),
             seed: None,
             config: json!({ "sources": sources.iter().map(file_name).collect::<Vec<_>>(), "import": config }),
         },

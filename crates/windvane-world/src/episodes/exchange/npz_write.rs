@@ -129,5 +129,5 @@ fn begin<W: Write + Seek>(
         .last_modified_time(zip::DateTime::default())
         .large_file(true);
     zip.start_file(format!("{name}.npy"), options)?;
-    zip.write_all(&Header { dtype, shape: shape.to_vec() }.encode())
+    zip.write_all(&Header::new(dtype, shape.to_vec()).encode())
 }

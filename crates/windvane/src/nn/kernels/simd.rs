@@ -42,7 +42,6 @@ impl Level {
     }
 
     /// Its name, as `WINDVANE_SIMD` spells it.
-    #[cfg(test)]
     pub(crate) fn name(self) -> &'static str {
         self.0.name()
     }
