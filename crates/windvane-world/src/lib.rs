@@ -11,6 +11,7 @@ pub mod env;
 pub mod episodes;
 pub mod error;
 pub mod grid;
+pub mod pendulum;
 pub mod picture;
 pub mod pointmass;
 pub mod prompt;

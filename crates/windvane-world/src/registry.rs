@@ -3,6 +3,7 @@
 use crate::env::Cmdp;
 use crate::error::WorldError;
 use crate::grid::{GridWorld, doors, four_rooms};
+use crate::pendulum::Pendulum;
 use crate::pointmass::Pointmass;
 
 /// Which contexts a world is made with.
@@ -24,9 +25,9 @@ pub struct Entry {
     pub about: &'static str,
     /// What its contexts are called, and how many there are to draw from.
     pub universe: &'static str,
-    /// The paper's number of training and held-out contexts.
+    /// The paper's number of training and held-out contexts; the usual number where the paper has none.
     pub paper_sizes: [usize; 2],
-    /// The paper's number of episodes in each of so many training contexts.
+    /// The paper's number, or the usual one, of episodes in each of so many training contexts.
     pub paper_episodes: fn(contexts: usize) -> usize,
     build: Build,
 }
@@ -60,6 +61,15 @@ pub const WORLDS: &[Entry] = &[
         // A million transitions, episodes of 250.
         paper_episodes: |contexts| 4000_usize.div_ceil(contexts.max(1)),
         build: |config, sizes| Ok(Box::new(Pointmass::new(config, sizes)?)),
+    },
+    Entry {
+        name: "pendulum",
+        about: "a pendulum of hidden mass and length whose motor may be reversed (beyond the paper)",
+        universe: "3,721 pendulums, two signs",
+        paper_sizes: [40, 20],
+        // 40,000 transitions, episodes of 100.
+        paper_episodes: |contexts| 400_usize.div_ceil(contexts.max(1)),
+        build: |config, sizes| Ok(Box::new(Pendulum::new(config, sizes)?)),
     },
 ];
 
@@ -105,6 +115,6 @@ mod tests {
             assert_eq!((world.spec().name.as_str(), sizes), (entry.name, entry.paper_sizes));
         }
         let error = make("maze", &WorldConfig::default()).err().unwrap().to_string();
-        assert_eq!(error, "unknown environment \"maze\"; known: doors, four-rooms, pointmass");
+        assert_eq!(error, "unknown environment \"maze\"; known: doors, four-rooms, pointmass, pendulum");
     }
 }

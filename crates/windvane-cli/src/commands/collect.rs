@@ -35,7 +35,7 @@ pub(crate) struct Collect {
     /// Folder to make; it must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Who acts: `uniform`, `sticky[:REPEAT]`, `walker[:EPSILON]` (grids); by default the paper's choice for the world
+    /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids); by default the paper's choice for the world
     #[arg(long)]
     policy: Option<Policy>,
     /// Where episodes begin
@@ -77,7 +77,7 @@ impl Collect {
             seed: self.seed,
             contexts,
         };
-        let policy = self.policy.unwrap_or(Policy::default_for(&world.spec().action));
+        let policy = self.policy.unwrap_or(world.behaviour());
         let total = config.contexts.len() * config.episodes * config.length;
         let bar = progress::bar(total as u64, "transitions");
         let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build()?;

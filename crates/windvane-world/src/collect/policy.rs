@@ -36,6 +36,11 @@ pub enum Policy {
         /// Steps that a choice lasts; paper: 10.
         repeat: usize,
     },
+    /// Continuous actions: a uniform one (three times in ten one at its bounds) is held for a random while.
+    Held {
+        /// Mean steps that a choice lasts.
+        steps: usize,
+    },
     /// Grids only: walks to one random cell after another by shortest paths.
     Walker {
         /// Share of steps that are random moves instead.
@@ -48,7 +53,7 @@ const NOISE: f32 = 0.2;
 
 impl Policy {
     /// The names, with their parameters.
-    pub const NAMES: &str = "uniform, sticky[:REPEAT], walker[:EPSILON]";
+    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON]";
 
     /// The paper's choice: uniform moves on grids, sticky directions for the point.
     pub fn default_for(space: &ActionSpace) -> Self {
@@ -64,6 +69,7 @@ impl fmt::Display for Policy {
         match self {
             Self::Uniform => f.write_str("uniform"),
             Self::Sticky { repeat } => write!(f, "sticky:{repeat}"),
+            Self::Held { steps } => write!(f, "held:{steps}"),
             Self::Walker { epsilon } => write!(f, "walker:{epsilon}"),
         }
     }
@@ -94,6 +100,10 @@ impl FromStr for Policy {
             ("sticky", Some(repeat)) => {
                 repeat.parse().ok().filter(|&repeat| repeat > 0).map(|repeat| Self::Sticky { repeat })
             }
+            ("held", None) => Some(Self::Held { steps: 2 }),
+            ("held", Some(steps)) => {
+                steps.parse().ok().filter(|&steps| steps > 0).map(|steps| Self::Held { steps })
+            }
             ("walker", None) => Some(Self::Walker { epsilon: 0.2 }),
             ("walker", Some(epsilon)) => epsilon
                 .parse()
@@ -122,6 +132,15 @@ impl Behaviour for Policy {
             Self::Sticky { repeat } => {
                 let choice = spec.action.buffer();
                 Box::new(Sticky { space: spec.action, repeat, left: 0, choice })
+            }
+            Self::Held { .. } if matches!(spec.action, ActionSpace::Discrete { .. }) => {
+                return Err(WorldError::Invalid(format!(
+                    "{}: the policy \"held\" needs continuous actions",
+                    spec.name
+                )));
+            }
+            Self::Held { steps } => {
+                Box::new(Held { choice: spec.action.buffer(), space: spec.action, steps })
             }
             Self::Walker { epsilon } => {
                 let grid = world.grid().ok_or_else(|| {
@@ -182,6 +201,42 @@ impl Actor for Sticky {
                     space.sample(rng, choice);
                 }
                 action.clone_from(choice);
+            }
+        }
+    }
+}
+
+struct Held {
+    space: ActionSpace,
+    steps: usize,
+    choice: ActionBuf,
+}
+
+/// Share of held choices that lie at the bounds of the box.
+const AT_BOUNDS: f32 = 0.3;
+
+impl Actor for Held {
+    fn begin(&mut self, rng: &mut Rng) {
+        self.draw(rng);
+    }
+
+    fn act(&mut self, _: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        if rng.random_range(0..self.steps) == 0 {
+            self.draw(rng);
+        }
+        action.clone_from(&self.choice);
+    }
+}
+
+impl Held {
+    fn draw(&mut self, rng: &mut Rng) {
+        self.space.sample(rng, &mut self.choice);
+        let at_bounds = rng.random::<f32>() < AT_BOUNDS;
+        if let (true, ActionSpace::Continuous { low, high }, ActionBuf::Continuous(values)) =
+            (at_bounds, &self.space, &mut self.choice)
+        {
+            for (value, (&low, &high)) in values.iter_mut().zip(low.iter().zip(high)) {
+                *value = if *value < f32::midpoint(low, high) { low } else { high };
             }
         }
     }
@@ -254,10 +309,15 @@ mod tests {
 
     #[test]
     fn policies_are_read_back_as_they_are_written() {
-        for policy in [Policy::Uniform, Policy::Sticky { repeat: 3 }, Policy::Walker { epsilon: 0.25 }] {
+        for policy in [
+            Policy::Uniform,
+            Policy::Sticky { repeat: 3 },
+            Policy::Held { steps: 4 },
+            Policy::Walker { epsilon: 0.25 },
+        ] {
             assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
         }
-        for bad in ["sticky:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
+        for bad in ["sticky:0", "held:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
             let error = bad.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains("unknown policy"), "{error}");
         }
@@ -291,6 +351,28 @@ mod tests {
             directions.chunks(10).map(|chunk| &chunk[0]).is_sorted_by(|a, b| a != b),
             "directions change"
         );
+    }
+
+    #[test]
+    fn held_keeps_choices_for_a_while_and_likes_the_bounds() {
+        let space = ActionSpace::Continuous { low: vec![-2.0], high: vec![2.0] };
+        let mut held = Held { choice: space.buffer(), space: space.clone(), steps: 4 };
+        let mut rng = stream(0, "test", &[]);
+        let mut action = space.buffer();
+        held.begin(&mut rng);
+        let actions: Vec<f32> = (0..10_000)
+            .map(|_| {
+                held.act(&[], &mut rng, &mut action);
+                let ActionBuf::Continuous(values) = &action else { unreachable!() };
+                values[0]
+            })
+            .collect();
+        let share = |count: usize| count as f64 / actions.len() as f64;
+        let changes = share(actions.windows(2).filter(|pair| pair[0] != pair[1]).count());
+        let at_bounds = share(actions.iter().filter(|a| a.abs() == 2.0).count());
+        // One choice in 22 repeats the bound that was held.
+        assert!((changes - 0.25 * (1.0 - 0.3 * 0.3 / 2.0)).abs() < 0.02, "{changes}");
+        assert!((at_bounds - 0.3).abs() < 0.04, "{at_bounds}");
     }
 
     #[test]

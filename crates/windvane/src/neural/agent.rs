@@ -149,7 +149,7 @@ impl NeuralAgent {
                 let b = self.model.backward(&obs);
                 states.iter().zip(b.chunks_exact(dim)).for_each(|((_, r), b)| add(b, *r));
             }
-            Reward::Function(_) => {
+            Reward::Function(_) | Reward::Hold { .. } => {
                 let Visited { states, b, .. } = &*self.visited;
                 let dims = self.lens().change().len();
                 let rows = states.chunks_exact(dims).zip(b.chunks_exact(dim));
