@@ -11,6 +11,8 @@ pub mod env;
 pub mod episodes;
 pub mod error;
 pub mod grid;
+#[cfg(feature = "mujoco")]
+pub mod mujoco;
 pub mod pendulum;
 pub mod picture;
 pub mod pointmass;

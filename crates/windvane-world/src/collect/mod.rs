@@ -2,6 +2,8 @@
 
 mod policy;
 
+#[cfg(feature = "mujoco")]
+pub(crate) use policy::bell;
 pub use policy::{Actor, Behaviour, Policy};
 
 use crate::env::{Cmdp, ContextId, Start};

@@ -41,6 +41,8 @@ pub enum Policy {
         /// Mean steps that a choice lasts.
         steps: usize,
     },
+    /// Ants only: an expert who knows the context, learned first; its earlier selves too, all with noise.
+    Expert,
     /// Grids only: walks to one random cell after another by shortest paths.
     Walker {
         /// Share of steps that are random moves instead.
@@ -53,7 +55,7 @@ const NOISE: f32 = 0.2;
 
 impl Policy {
     /// The names, with their parameters.
-    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON]";
+    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert";
 
     /// The paper's choice: uniform moves on grids, sticky directions for the point.
     pub fn default_for(space: &ActionSpace) -> Self {
@@ -69,6 +71,7 @@ impl fmt::Display for Policy {
         match self {
             Self::Uniform => f.write_str("uniform"),
             Self::Sticky { repeat } => write!(f, "sticky:{repeat}"),
+            Self::Expert => f.write_str("expert"),
             Self::Held { steps } => write!(f, "held:{steps}"),
             Self::Walker { epsilon } => write!(f, "walker:{epsilon}"),
         }
@@ -100,6 +103,7 @@ impl FromStr for Policy {
             ("sticky", Some(repeat)) => {
                 repeat.parse().ok().filter(|&repeat| repeat > 0).map(|repeat| Self::Sticky { repeat })
             }
+            ("expert", None) => Some(Self::Expert),
             ("held", None) => Some(Self::Held { steps: 2 }),
             ("held", Some(steps)) => {
                 steps.parse().ok().filter(|&steps| steps > 0).map(|steps| Self::Held { steps })
@@ -132,6 +136,12 @@ impl Behaviour for Policy {
             Self::Sticky { repeat } => {
                 let choice = spec.action.buffer();
                 Box::new(Sticky { space: spec.action, repeat, left: 0, choice })
+            }
+            Self::Expert => {
+                return Err(WorldError::Invalid(format!(
+                    "{}: an expert has to be learned before it can act",
+                    spec.name
+                )));
             }
             Self::Held { .. } if matches!(spec.action, ActionSpace::Discrete { .. }) => {
                 return Err(WorldError::Invalid(format!(
@@ -261,7 +271,7 @@ fn draw_direction(direction: &mut [f32], rng: &mut Rng) {
 /// A bell-shaped number of mean 0 and deviation 1, the sum of four uniform ones.
 ///
 /// It is the same to the last bit on every machine, which a logarithm from the system's library is not.
-fn bell(rng: &mut Rng) -> f32 {
+pub(crate) fn bell(rng: &mut Rng) -> f32 {
     let bits = rng.next_u64();
     let sum: u64 = (0..4).map(|part| bits >> (16 * part) & 0xffff).sum();
     // Each of the four has variance 1/12 of its range squared; together 1/3.
