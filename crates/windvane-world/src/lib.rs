@@ -10,6 +10,8 @@ pub mod collect;
 pub mod env;
 pub mod episodes;
 pub mod error;
+#[cfg(feature = "mujoco")]
+pub mod expert;
 pub mod grid;
 #[cfg(feature = "mujoco")]
 pub mod mujoco;

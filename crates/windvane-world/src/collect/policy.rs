@@ -7,12 +7,23 @@ use crate::rng::Rng;
 use rand::{Rng as _, RngExt as _};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// Anything that can act in a world, context by context: a policy below, or a trained expert.
 pub trait Behaviour: Sync {
     /// Its name, for the record.
     fn name(&self) -> String;
+    /// The behaviour after it has been learned, where it must be learned first, beside the data set `out`; nothing for one
+    /// that is ready.
+    fn prepare(
+        &self,
+        _world: &dyn Cmdp,
+        _seed: u64,
+        _out: &Path,
+    ) -> Result<Option<Box<dyn Behaviour>>, WorldError> {
+        Ok(None)
+    }
     /// Someone who acts in one context; it may know the context, the data will not.
     fn actor(&self, world: &dyn Cmdp, context: ContextId) -> Result<Box<dyn Actor>, WorldError>;
 }
@@ -41,8 +52,11 @@ pub enum Policy {
         /// Mean steps that a choice lasts.
         steps: usize,
     },
-    /// Ants only: an expert who knows the context, learned first; its earlier selves too, all with noise.
-    Expert,
+    /// Ants only: an expert who knows the context, learned first; its earlier selves, and some who know nothing.
+    Expert {
+        /// Only the expert, without noise, as in the paper.
+        pure: bool,
+    },
     /// Grids only: walks to one random cell after another by shortest paths.
     Walker {
         /// Share of steps that are random moves instead.
@@ -55,7 +69,7 @@ const NOISE: f32 = 0.2;
 
 impl Policy {
     /// The names, with their parameters.
-    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert";
+    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]";
 
     /// The paper's choice: uniform moves on grids, sticky directions for the point.
     pub fn default_for(space: &ActionSpace) -> Self {
@@ -71,7 +85,7 @@ impl fmt::Display for Policy {
         match self {
             Self::Uniform => f.write_str("uniform"),
             Self::Sticky { repeat } => write!(f, "sticky:{repeat}"),
-            Self::Expert => f.write_str("expert"),
+            Self::Expert { pure } => f.write_str(if *pure { "expert:pure" } else { "expert" }),
             Self::Held { steps } => write!(f, "held:{steps}"),
             Self::Walker { epsilon } => write!(f, "walker:{epsilon}"),
         }
@@ -103,7 +117,8 @@ impl FromStr for Policy {
             ("sticky", Some(repeat)) => {
                 repeat.parse().ok().filter(|&repeat| repeat > 0).map(|repeat| Self::Sticky { repeat })
             }
-            ("expert", None) => Some(Self::Expert),
+            ("expert", None) => Some(Self::Expert { pure: false }),
+            ("expert", Some("pure")) => Some(Self::Expert { pure: true }),
             ("held", None) => Some(Self::Held { steps: 2 }),
             ("held", Some(steps)) => {
                 steps.parse().ok().filter(|&steps| steps > 0).map(|steps| Self::Held { steps })
@@ -129,6 +144,27 @@ impl Behaviour for Policy {
         self.to_string()
     }
 
+    fn prepare(
+        &self,
+        world: &dyn Cmdp,
+        seed: u64,
+        out: &Path,
+    ) -> Result<Option<Box<dyn Behaviour>>, WorldError> {
+        match *self {
+            #[cfg(feature = "mujoco")]
+            Self::Expert { pure } => {
+                let expert = crate::expert::prepare(world, seed, pure, out)?;
+                Ok(Some(Box::new(expert)))
+            }
+            #[cfg(not(feature = "mujoco"))]
+            Self::Expert { .. } => {
+                let _ = (seed, out);
+                Err(WorldError::Invalid(format!("{}: there are experts for ants alone", world.spec().name)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn actor(&self, world: &dyn Cmdp, context: ContextId) -> Result<Box<dyn Actor>, WorldError> {
         let spec = world.spec().clone();
         Ok(match *self {
@@ -137,7 +173,7 @@ impl Behaviour for Policy {
                 let choice = spec.action.buffer();
                 Box::new(Sticky { space: spec.action, repeat, left: 0, choice })
             }
-            Self::Expert => {
+            Self::Expert { .. } => {
                 return Err(WorldError::Invalid(format!(
                     "{}: an expert has to be learned before it can act",
                     spec.name
@@ -324,10 +360,12 @@ mod tests {
             Policy::Sticky { repeat: 3 },
             Policy::Held { steps: 4 },
             Policy::Walker { epsilon: 0.25 },
+            Policy::Expert { pure: false },
+            Policy::Expert { pure: true },
         ] {
             assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
         }
-        for bad in ["sticky:0", "held:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
+        for bad in ["sticky:0", "held:0", "expert:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
             let error = bad.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains("unknown policy"), "{error}");
         }

@@ -152,7 +152,7 @@ impl Cmdp for AntWorld {
     }
 
     fn behaviour(&self) -> Policy {
-        Policy::Expert
+        Policy::Expert { pure: false }
     }
 
     fn batch(&self, _: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {
