@@ -49,7 +49,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Gait>, WorldError> {
     }
     let numbers: Vec<f32> = body.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let size = NUMBERS + POLICY.parameters();
-    if numbers.is_empty() || numbers.len() % size != 0 {
+    if numbers.is_empty() || !numbers.len().is_multiple_of(size) {
         return Err(wrong("size", "does not hold whole policies; remove it to train anew"));
     }
     let gait = |numbers: &[f32]| Gait {

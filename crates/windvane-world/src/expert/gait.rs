@@ -22,7 +22,7 @@ const REACH: [f32; 2] = [35.0, 25.0];
 pub(super) fn torques(obs: &[f32], targets: &[f32]) -> [f32; MOTORS] {
     std::array::from_fn(|motor| {
         let joint = JOINT[motor];
-        let middle = if joint % 2 == 0 { 0.0 } else { ANKLES[joint / 2].to_radians() };
+        let middle = if joint.is_multiple_of(2) { 0.0 } else { ANKLES[joint / 2].to_radians() };
         let wanted = middle + REACH[joint % 2].to_radians() * targets[motor].clamp(-FARTHEST, FARTHEST);
         let torque = STIFFNESS * (wanted - obs[ANGLES + joint]) - DAMPING * obs[SPEEDS + joint];
         torque.clamp(-1.0, 1.0)

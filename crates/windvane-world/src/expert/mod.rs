@@ -9,6 +9,7 @@ mod file;
 mod gait;
 mod mlp;
 mod ppo;
+mod product;
 
 pub(crate) use behaviour::prepare;
 pub use behaviour::{Expert, train};
@@ -65,3 +66,6 @@ fn gauss(rng: &mut Rng) -> f32 {
     let radius = libm::sqrtf(-2.0 * libm::logf(1.0 - rng.random::<f32>()));
     radius * libm::cosf(std::f32::consts::TAU * rng.random::<f32>())
 }
+
+#[cfg(test)]
+mod tests;

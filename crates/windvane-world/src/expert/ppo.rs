@@ -40,8 +40,9 @@ const NOISE: (f32, [f32; 2]) = (0.5, [0.1, 0.8]);
 const VALUE: f32 = 20.0;
 /// What forward velocity earns besides its share of the reward, at first: courage to walk.
 const COURAGE: f32 = 0.5;
-/// From this share of training on, rewards become the true ones (within a fifth) and physics those of evaluation.
-const SETTLE: f32 = 0.6;
+/// Between these shares of training, rewards become the true ones; afterwards physics are those of evaluation, at three times
+/// the price.
+const SETTLE: [f32; 2] = [0.6, 0.8];
 /// Shares of training after which the policy is kept.
 const KEPT: [f32; 4] = [0.1, 0.3, 0.6, 1.0];
 /// Value network.
@@ -207,8 +208,8 @@ impl Trainer {
     /// Lets all ants walk for an update's steps; `done` is the share of training that this update completes.
     fn walk(&mut self, done: f32) -> Result<Progress, WorldError> {
         let gait = self.gait();
-        let integrator = if done < SETTLE { Integrator::Euler } else { Integrator::RungeKutta };
-        let courage = COURAGE * (1.0 - ((done - SETTLE) / 0.2).clamp(0.0, 1.0));
+        let integrator = if done <= SETTLE[1] { Integrator::Euler } else { Integrator::RungeKutta };
+        let courage = COURAGE * (1.0 - ((done - SETTLE[0]) / (SETTLE[1] - SETTLE[0])).clamp(0.0, 1.0));
         let [_, critic, noise] = self.parts();
         let (critic, noise) = (critic.to_vec(), noise.to_vec());
         let mut pass = Pass::default();
@@ -283,7 +284,7 @@ impl Trainer {
             pass.output().iter().map(|v| VALUE * v).collect::<Vec<f32>>()
         };
         let mut next = values(&self.last);
-        let mut running = vec![0.0; ANTS];
+        let mut running = [0.0; ANTS];
         let mut advantages = vec![0.0; STEPS * ANTS];
         let mut wanted = vec![0.0; STEPS * ANTS];
         for (step, log) in self.logs.iter().enumerate().rev() {

@@ -10,6 +10,8 @@
 mod ant;
 mod hidden;
 mod native;
+#[cfg(feature = "render")]
+pub mod render;
 mod tasks;
 mod world;
 
