@@ -18,7 +18,8 @@ use windvane_world::registry::{WORLDS, WorldConfig, make};
 #[command(after_help = "Examples:
   windvane collect --env four-rooms --contexts 30 --episodes 250 --seed 0 --out data/four-rooms
   windvane collect --env pointmass --out data/pointmass
-  windvane collect --env doors --policy walker:0.3 --out data/doors-walker")]
+  windvane collect --env doors --policy walker:0.3 --out data/doors-walker
+  windvane collect --env ant-wind --policy expert --episodes 20 --out data/ant-wind")]
 pub(crate) struct Collect {
     /// The world (`windvane envs` lists them)
     #[arg(long, value_name = "NAME")]
@@ -35,7 +36,7 @@ pub(crate) struct Collect {
     /// Folder to make; it must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids); by default the paper's choice for the world
+    /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids), `expert[:pure]` (ants); by default the paper's choice for the world
     #[arg(long)]
     policy: Option<Policy>,
     /// Where episodes begin
@@ -80,6 +81,9 @@ impl Collect {
         let policy = self.policy.unwrap_or(world.behaviour());
         let total = config.contexts.len() * config.episodes * config.length;
         let bar = progress::bar(total as u64, "transitions");
+        if matches!(policy, Policy::Expert { .. }) {
+            bar.println("an expert is learned first, within minutes, and kept beside the data");
+        }
         let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build()?;
         let data = threads.install(|| {
             collect(&*world, &policy, &config, GENERATOR, &self.out, &|done| bar.inc(done as u64))

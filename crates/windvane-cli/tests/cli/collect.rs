@@ -108,7 +108,7 @@ fn requests_that_cannot_be_met_say_why() {
     with(
         "doors",
         &["--policy", "greedy"],
-        "unknown policy \"greedy\"; known: uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON]",
+        "unknown policy \"greedy\"; known: uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]",
     );
     with("doors", &["--length", "0"], "length is 0");
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was written");

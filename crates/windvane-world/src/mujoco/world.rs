@@ -171,6 +171,7 @@ struct Walk {
 }
 
 impl Env for Walk {
+    // There is one start for all purposes: standing, with noise.
     fn reset(&mut self, _: Start, rng: &mut Rng, obs: &mut [f32]) -> Result<(), WorldError> {
         self.ant.reset(rng);
         self.ant.observe(obs);

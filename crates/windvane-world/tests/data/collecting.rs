@@ -45,7 +45,10 @@ fn every_world_and_policy_gives_sound_data_with_a_group_for_each_context() {
             let config = config(&*world, 0);
             run(&*world, policy, &config, 2, &path).unwrap();
             let data = check(&path).unwrap();
-            assert_eq!((data.groups(), data.episodes(), data.transitions()), (3, 120, 3600));
+            assert_eq!((data.groups(), data.episodes()), (3, 120));
+            // Ants that fall are done earlier.
+            let falls = entry.name.starts_with("ant-") && data.transitions() < 3600;
+            assert!(falls || data.transitions() == 3600, "{}: {}", entry.name, data.transitions());
             let labels = data.privileged_context_labels().unwrap();
             assert!(
                 (0..data.episodes())

@@ -2,7 +2,7 @@
 
 use crate::synth::Shape;
 use tempfile::tempdir;
-use windvane_world::collect::{CollectConfig, collect};
+use windvane_world::collect::{CollectConfig, Policy, collect};
 use windvane_world::episodes::Episodes;
 use windvane_world::picture::{Picture, Subject, layouts, occupancy, trajectories};
 use windvane_world::registry::{WORLDS, WorldConfig, make};
@@ -17,7 +17,8 @@ fn collected(env: &str, folder: &std::path::Path) -> Episodes {
         start: Start::Fixed,
         seed: 0,
     };
-    collect(&*world, &world.behaviour(), &config, "tests", &folder.join(env), &|_| {}).unwrap()
+    let policy = Policy::default_for(&world.spec().action);
+    collect(&*world, &policy, &config, "tests", &folder.join(env), &|_| {}).unwrap()
 }
 
 fn all(subject: &Subject<'_>) -> [Picture; 3] {
