@@ -23,7 +23,7 @@ pub struct Expert {
 }
 
 /// The usual number of updates.
-const UPDATES: usize = 200;
+const UPDATES: usize = 300;
 
 /// The expert for `world`, out of the file beside the data set `out`; trained and written there if there is none.
 ///

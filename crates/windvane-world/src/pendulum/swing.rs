@@ -28,6 +28,8 @@ impl Player for Swing {
         let energy = 0.5 * speed * speed + pull * (cos - 1.0);
         let pump = -PUMP * energy * speed.signum() * push.signum();
         let choice = if cos > 0.7 && hold.abs() <= 1.5 { hold } else { pump };
-        *action = ActionBuf::Continuous(vec![choice.clamp(-1.0, 1.0) as f32]);
+        if let ActionBuf::Continuous(torque) = action {
+            torque.fill(choice.clamp(-1.0, 1.0) as f32);
+        }
     }
 }

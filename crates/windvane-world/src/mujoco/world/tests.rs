@@ -1,4 +1,5 @@
 use super::*;
+use crate::mujoco::Air;
 use crate::protocol::{Game, RandomPlayer, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::rng::stream;
@@ -111,4 +112,20 @@ fn contact_forces_are_observed_where_they_are_asked_for() {
         felt |= obs[POSTURE..].iter().any(|force| *force != 0.0);
     }
     assert!(felt);
+}
+
+#[test]
+fn a_diverging_simulation_names_context_and_step() {
+    let world = AntWorld::new("ant-wind", Family::Wind { strength: 4.0, contacts: false }, [16, 4]).unwrap();
+    let mut ant = Ant::new(&world.model, Air::STILL, Integrator::RungeKutta).unwrap();
+    let positions = ant.positions().try_into().unwrap();
+    ant.place(&positions, &[1e11; 14]);
+    let (spec, gears) = (world.spec.clone(), Gears::HEALTHY);
+    let mut walk = Walk { spec, context: ContextId(3), gears, ant, steps: 16 };
+    let mut obs = vec![0.0; POSTURE];
+    let error = walk.step(Action::Continuous(&[0.0; MOTORS]), &mut obs).unwrap_err().to_string();
+    let start = "ant-wind: context 3, step 17: the simulation diverged: its velocities";
+    assert!(error.starts_with(start), "{error}");
+    walk.reset(Start::Fixed, &mut stream(0, "start", &[]), &mut obs).unwrap();
+    walk.step(Action::Continuous(&[0.0; MOTORS]), &mut obs).unwrap();
 }
