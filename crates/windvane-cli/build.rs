@@ -1,4 +1,5 @@
-//! Tells the program which revision it was built from, so that everything it writes can say so.
+//! Tells the program which revision it was built from, so that everything it writes can say so; and, with the feature `mujoco`,
+//! where the shared library is.
 //!
 //! What is watched is what the answer depends on: where HEAD points, and the sources. Not the index: `git status` rewrites
 //! it, and the program would be linked anew for nothing.
@@ -27,6 +28,12 @@ fn main() {
     // "unknown" outside a git checkout, for instance in a published crate.
     let revision = revision().unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=WINDVANE_REVISION={revision}");
+    if let (Some(_), Ok(folder)) =
+        (std::env::var_os("CARGO_FEATURE_MUJOCO"), std::env::var("MUJOCO_DYNAMIC_LINK_DIR"))
+    {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    }
+    println!("cargo::rerun-if-env-changed=MUJOCO_DYNAMIC_LINK_DIR");
 }
 
 /// The commit, and whether the sources are another's.

@@ -77,11 +77,12 @@ pub(crate) mod tests {
         let mut batch = world.batch(&contexts).unwrap();
         let mut singles: Vec<_> =
             contexts.iter().map(|&context| world.instantiate(context).unwrap()).collect();
-        let mut together = vec![0.0; contexts.len() * 2];
+        let dims = spec.obs_dim();
+        let mut together = vec![0.0; contexts.len() * dims];
         let mut alone = together.clone();
         for (index, single) in singles.iter_mut().enumerate() {
             let start = if index % 2 == 0 { Start::Fixed } else { Start::Random };
-            let row = 2 * index..2 * index + 2;
+            let row = dims * index..dims * (index + 1);
             let rng = || stream(5, "start", &[index as u64]);
             batch.reset(index, start, &mut rng(), &mut together[row.clone()]);
             single.reset(start, &mut rng(), &mut alone[row]).unwrap();
@@ -91,7 +92,7 @@ pub(crate) mod tests {
         let mut action = spec.action.buffer();
         for _ in 0..20 {
             let mut actions = spec.action.actions(contexts.len());
-            for (single, obs) in singles.iter_mut().zip(alone.chunks_exact_mut(2)) {
+            for (single, obs) in singles.iter_mut().zip(alone.chunks_exact_mut(dims)) {
                 spec.action.sample(&mut rng, &mut action);
                 actions.push(action.as_action());
                 single.step(action.as_action(), obs).unwrap();
@@ -105,7 +106,7 @@ pub(crate) mod tests {
     pub(crate) fn bad_actions_move_nothing(name: &str, actions: &Actions) {
         let world = make(name, &WorldConfig::default()).unwrap();
         let mut batch = world.batch(&world.contexts(Split::Test)[..3]).unwrap();
-        let mut obs = [f32::NAN; 6];
+        let mut obs = vec![f32::NAN; 3 * world.spec().obs_dim()];
         assert!(batch.step(actions, &mut obs).is_err());
         assert!(obs.iter().all(|value| value.is_nan()), "nothing was written");
     }

@@ -5,6 +5,7 @@ use crate::error::WorldError;
 use crate::grid::{Dynamics, Planner, Posterior, Prior};
 use crate::protocol::{Game, Outcome, Player, RandomPlayer, rollout};
 use crate::registry::{WorldConfig, make};
+use crate::reward::Reward;
 use crate::rng::{self, Rng};
 use crate::trajectory::Trajectory;
 use rayon::prelude::*;
@@ -58,7 +59,8 @@ pub struct Played {
     pub outcome: Outcome,
 }
 
-/// Lets the reference players of a world play: `random`, `shortest-path` with the true map, on Pointmass `beeline`
+/// Lets the reference players of a world play: `random`, `shortest-path` with the true map (`oracle` where the task is no
+/// goal: it knows the context and does what it can), on Pointmass `beeline`
 /// (straight for the goal, sliding along walls), and on grids
 ///
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
@@ -174,7 +176,9 @@ impl<'a> Referee<'a> {
             play(name, 0, player.as_mut())?;
         }
         if let Some(mut player) = self.world.oracle(game.context)? {
-            play("shortest-path", 0, player.as_mut())?;
+            let name =
+                if matches!(game.task.reward, Reward::Goal { .. }) { "shortest-path" } else { "oracle" };
+            play(name, 0, player.as_mut())?;
         }
         let Some(priors) = &self.priors else { return Ok(games) };
         if let Some(average) = &priors.average {

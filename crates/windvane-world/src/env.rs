@@ -2,6 +2,7 @@
 
 pub use crate::action::{Action, ActionBuf, ActionSpace, Actions};
 use crate::batch::BatchEnv;
+use crate::collect::Policy;
 use crate::error::WorldError;
 use crate::grid::GridWorld;
 use crate::protocol::Player;
@@ -71,10 +72,13 @@ pub enum Start {
 }
 
 /// What a step brought, besides the observation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
     /// The episode is over for a reason of the dynamics (a fallen ant); grids and mazes never say so.
     pub terminated: bool,
+    /// What the step itself costs, whatever the task: torques, impacts. The reward of a step is the task's reward of the
+    /// observation it led to, less this; 0 for grids, mazes and pendulums.
+    pub cost: f32,
 }
 
 /// A family of environments that differ in their hidden dynamics: `c -> M(c)`.
@@ -92,13 +96,18 @@ pub trait Cmdp: Send + Sync {
     /// Mazes of any kind say `kind`, `width`, `height`, `rows` of text (`#` wall, `.` free), `cell_size` and `origin`
     /// (the observation at the middle of the cell in column 0 of row 0), `start` and `goals` (observations).
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError>;
-    /// A player who knows the context and takes the shortest way to any goal; nothing where none is known.
+    /// A player who knows the context and takes the shortest way to any goal, or does best at the world's own tasks; nothing
+    /// where none is known.
     fn oracle(&self, _context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
         Ok(None)
     }
     /// A named player who knows no context but how the family is best played without; nothing where none is known.
     fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
         None
+    }
+    /// The behaviour policy that data are usually collected with.
+    fn behaviour(&self) -> Policy {
+        Policy::default_for(&self.spec().action)
     }
     /// Many environments to step at once, one for each of `contexts`.
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError>;

@@ -10,7 +10,12 @@ pub mod collect;
 pub mod env;
 pub mod episodes;
 pub mod error;
+#[cfg(feature = "mujoco")]
+pub mod expert;
 pub mod grid;
+#[cfg(feature = "mujoco")]
+pub mod mujoco;
+pub mod pendulum;
 pub mod picture;
 pub mod pointmass;
 pub mod prompt;

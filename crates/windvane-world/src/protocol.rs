@@ -2,7 +2,7 @@
 
 use crate::env::{Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Start};
 use crate::error::WorldError;
-use crate::reward::Task;
+use crate::reward::{Reward, Task};
 use crate::rng::Rng;
 
 /// One episode to play.
@@ -19,9 +19,9 @@ pub struct Game {
 /// How a game went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Whether the goal was reached; never for a reward without one.
+    /// Whether the goal was reached, or what was to be held was held ([`Reward::Hold`]); never for other rewards.
     pub success: bool,
-    /// The sum of rewards. A game ends at its goal, so that reaching it counts once.
+    /// The sum of rewards, less what the steps cost. A game ends at its goal, so that reaching it counts once.
     pub reward: f32,
     /// Steps taken.
     pub steps: usize,
@@ -77,7 +77,7 @@ pub trait Team {
     ) -> Result<(), Self::Error>;
 }
 
-/// Plays all games in lockstep, each from its context's own start, until its goal or the horizon.
+/// Plays all games in lockstep, each from its context's own start, until its goal, a fall or the horizon.
 pub fn play<T: Team + ?Sized>(
     world: &dyn Cmdp,
     mut games: Vec<Game>,
@@ -100,7 +100,9 @@ pub fn play<T: Team + ?Sized>(
     keep_rows(&mut obs, dim, |row| !outcomes[row].success);
     let mut next = obs.clone();
     let mut actions = spec.action.actions(games.len());
-    for _ in 0..spec.horizon {
+    let mut late = vec![0.0; games.len()];
+    let last_third = spec.horizon - spec.horizon.div_ceil(3);
+    for time in 0..spec.horizon {
         if running.is_empty() {
             break;
         }
@@ -113,7 +115,11 @@ pub fn play<T: Team + ?Sized>(
             let outcome = &mut outcomes[number];
             let reward = &games[number].task.reward;
             outcome.steps += 1;
-            outcome.reward += reward.of(next);
+            let earned = reward.of(next);
+            outcome.reward += earned - step.cost;
+            if time >= last_third {
+                late[number] += earned;
+            }
             outcome.success = reward.reached(next);
             over[row] = outcome.success || step.terminated;
         }
@@ -122,6 +128,11 @@ pub fn play<T: Team + ?Sized>(
         let mut flags = over.iter();
         running.retain(|_| flags.next() == Some(&false));
         obs.clone_from(&next);
+    }
+    for number in running {
+        if let Reward::Hold { least, .. } = games[number].task.reward {
+            outcomes[number].success = late[number] >= least * (spec.horizon - last_third) as f32;
+        }
     }
     Ok(outcomes)
 }
@@ -256,6 +267,28 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn holding_counts_in_the_last_third_alone() {
+        let world = make("pendulum", &WorldConfig::default()).unwrap();
+        let context = world.contexts(Split::Train)[0];
+        // A clock: the reward changes at a given step, whatever is seen.
+        let play = |from: usize, until: usize, least: f32| {
+            let clock = std::sync::atomic::AtomicUsize::new(0);
+            let reward = std::sync::Arc::new(move |_: &[f32]| {
+                let now = clock.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                f32::from(u8::from((from..until).contains(&now)))
+            });
+            let task = Task { name: "hold".into(), reward: Reward::Hold { reward, least } };
+            let game = Game { context, task, rng: rng::stream(0, "game", &[]) };
+            let player = &mut RandomPlayer(world.spec().action.clone());
+            let outcome = rollout(world.as_ref(), game, player).unwrap();
+            assert_eq!((outcome.reward, outcome.steps), ((until - from) as f32, 100));
+            outcome.success
+        };
+        assert!(play(66, 100, 1.0) && !play(67, 100, 1.0) && play(67, 100, 0.97));
+        assert!(!play(0, 66, 0.1) && !play(0, 80, 0.9) && play(0, 80, 0.4));
     }
 
     #[test]

@@ -15,6 +15,14 @@ pub enum Reward {
     },
     /// Any function of the observation.
     Function(RewardFn),
+    /// Any function of the observation, where getting there is not enough: an episode succeeds when it lasts to the
+    /// horizon and the mean reward over the last third of that is at least `least`.
+    Hold {
+        /// The reward.
+        reward: RewardFn,
+        /// The least mean reward that counts as success.
+        least: f32,
+    },
     /// Known at some states: that of the nearest one within `tolerance`, else 0.
     Labelled {
         /// The states and their rewards.
@@ -41,7 +49,7 @@ impl Reward {
     pub fn of(&self, obs: &[f32]) -> f32 {
         match self {
             Self::Goal { .. } => f32::from(u8::from(self.reached(obs))),
-            Self::Function(f) => f(obs),
+            Self::Function(f) | Self::Hold { reward: f, .. } => f(obs),
             Self::Labelled { states, tolerance } => {
                 let near = states.iter().map(|(state, reward)| (distance2(state, obs), *reward));
                 let nearest = near.min_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -50,11 +58,11 @@ impl Reward {
         }
     }
 
-    /// Whether `obs` is at the goal; never for a reward without one.
+    /// Whether `obs` is at the goal, which ends a game; never for a reward without one.
     pub fn reached(&self, obs: &[f32]) -> bool {
         match self {
             Self::Goal { goal, tolerance } => distance2(goal, obs) <= tolerance * tolerance,
-            Self::Function(_) | Self::Labelled { .. } => false,
+            Self::Function(_) | Self::Hold { .. } | Self::Labelled { .. } => false,
         }
     }
 }
@@ -71,6 +79,7 @@ impl fmt::Debug for Reward {
                 f.debug_struct("Goal").field("goal", goal).field("tolerance", tolerance).finish()
             }
             Self::Function(_) => f.write_str("Function(..)"),
+            Self::Hold { least, .. } => f.debug_struct("Hold").field("least", least).finish_non_exhaustive(),
             Self::Labelled { states, tolerance } => {
                 f.debug_struct("Labelled").field("states", states).field("tolerance", tolerance).finish()
             }

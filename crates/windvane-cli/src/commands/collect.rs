@@ -18,7 +18,8 @@ use windvane_world::registry::{WORLDS, WorldConfig, make};
 #[command(after_help = "Examples:
   windvane collect --env four-rooms --contexts 30 --episodes 250 --seed 0 --out data/four-rooms
   windvane collect --env pointmass --out data/pointmass
-  windvane collect --env doors --policy walker:0.3 --out data/doors-walker")]
+  windvane collect --env doors --policy walker:0.3 --out data/doors-walker
+  windvane collect --env ant-wind --policy expert --episodes 20 --out data/ant-wind")]
 pub(crate) struct Collect {
     /// The world (`windvane envs` lists them)
     #[arg(long, value_name = "NAME")]
@@ -35,7 +36,7 @@ pub(crate) struct Collect {
     /// Folder to make; one that holds this very data set already is left as it is, any other is refused
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Who acts: `uniform`, `sticky[:REPEAT]`, `walker[:EPSILON]` (grids); by default the paper's choice for the world
+    /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids), `expert[:pure]` (ants); by default the paper's choice for the world
     #[arg(long)]
     policy: Option<Policy>,
     /// Where episodes begin
@@ -77,7 +78,10 @@ impl Collect {
             seed: self.seed,
             contexts,
         };
-        let policy = self.policy.unwrap_or(Policy::default_for(&world.spec().action));
+        let policy = self.policy.unwrap_or(world.behaviour());
+        if matches!(policy, Policy::Expert { .. }) {
+            output::note("an expert is learned first, within minutes, and kept beside the data");
+        }
         let total = config.contexts.len() as u64 * config.episodes as u64 * config.length as u64;
         let progress = progress::start(total, "transitions", 0);
         let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build()?;

@@ -37,7 +37,7 @@ impl Envs {
             }));
             rows.push(vec![
                 entry.name.to_owned(),
-                spec.observation.iter().map(range).collect::<Vec<_>>().join(" "),
+                observations(&spec.observation),
                 actions(&spec.action),
                 spec.horizon.to_string(),
                 format!("{train} train, {test} test of {}", entry.universe),
@@ -62,6 +62,14 @@ fn task_names(world: &dyn Cmdp) -> anyhow::Result<Vec<String>> {
     Ok(tasks.into_iter().map(|task| task.name).collect())
 }
 
+/// Ranges of a few coordinates, the names of many.
+fn observations(dims: &[Dim]) -> String {
+    if dims.len() <= 6 {
+        return dims.iter().map(range).collect::<Vec<_>>().join(" ");
+    }
+    format!("{} numbers, {} to {}", dims.len(), dims[0].name, dims[dims.len() - 1].name)
+}
+
 fn range(dim: &Dim) -> String {
     format!("{}={}..{}", dim.name, dim.low, dim.high)
 }
@@ -70,8 +78,14 @@ fn actions(space: &ActionSpace) -> String {
     match space {
         ActionSpace::Discrete { names } => names.join(" "),
         ActionSpace::Continuous { low, high } => {
-            let ranges = low.iter().zip(high).map(|(low, high)| format!("{low}..{high}"));
-            ranges.collect::<Vec<_>>().join(" ")
+            let ranges: Vec<String> =
+                low.iter().zip(high).map(|(low, high)| format!("{low}..{high}")).collect();
+            match &ranges[..] {
+                [first, rest @ ..] if rest.len() > 2 && rest.iter().all(|range| range == first) => {
+                    format!("{} of {first}", ranges.len())
+                }
+                _ => ranges.join(" "),
+            }
         }
     }
 }

@@ -123,13 +123,13 @@ fn requests_that_cannot_be_met_say_why() {
         let error = failure(&[&arguments(env, "1", &path)[..], more].concat());
         assert!(error.contains(expected), "{error}");
     };
-    with("atlantis", &[], "unknown environment \"atlantis\"; known: doors, four-rooms, pointmass");
+    with("atlantis", &[], "unknown environment \"atlantis\"; known: doors, four-rooms, pointmass, pendulum");
     with("doors", &["--held-out", "48"], "only 49 layouts exist");
     with("pointmass", &["--policy", "walker"], "needs a grid");
     with(
         "doors",
         &["--policy", "greedy"],
-        "unknown policy \"greedy\"; known: uniform, sticky[:REPEAT], walker[:EPSILON]",
+        "unknown policy \"greedy\"; known: uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]",
     );
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was written");
 }

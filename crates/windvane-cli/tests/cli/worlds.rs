@@ -7,9 +7,10 @@ fn envs_lists_every_world_with_its_spaces_contexts_and_tasks() {
     let document = json(&["envs", "--json"]);
     let envs = document["envs"].as_array().unwrap();
     let names: Vec<&str> = envs.iter().map(|env| env["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["doors", "four-rooms", "pointmass"]);
+    assert_eq!(names, ["doors", "four-rooms", "pointmass", "pendulum"]);
     for env in envs {
-        assert_eq!(env["observation"].as_array().unwrap().len(), 2, "x and y, never the context");
+        let seen = if env["name"] == "pendulum" { 3 } else { 2 };
+        assert_eq!(env["observation"].as_array().unwrap().len(), seen, "x and y, never the context");
         assert!(env["action"].is_object() && env["horizon"].as_u64() > Some(0));
         assert!(env["contexts"]["train"].as_u64() > Some(0) && env["contexts"]["test"].as_u64() > Some(0));
         assert!(!env["tasks"].as_array().unwrap().is_empty());
@@ -42,7 +43,10 @@ fn ceilings_gives_a_row_for_each_player_split_and_context_length() {
 #[test]
 fn bad_requests_are_refused_with_what_would_be_right() {
     let unknown = failure(&["ceilings", "--env", "five-rooms"]);
-    assert_eq!(unknown, "error: unknown environment \"five-rooms\"; known: doors, four-rooms, pointmass\n");
+    assert_eq!(
+        unknown,
+        "error: unknown environment \"five-rooms\"; known: doors, four-rooms, pointmass, pendulum\n"
+    );
     let too_many = failure(&["ceilings", "--env", "doors", "--train", "40"]);
     assert!(too_many.contains("only 49 layouts exist"), "{too_many}");
     let no_seed = failure(&["ceilings", "--env", "doors", "--seeds", "0"]);

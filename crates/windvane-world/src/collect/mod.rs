@@ -2,6 +2,8 @@
 
 mod policy;
 
+#[cfg(feature = "mujoco")]
+pub(crate) use policy::bell;
 pub use policy::{Actor, Behaviour, Policy};
 
 use crate::env::{Cmdp, ContextId, Start};
@@ -53,6 +55,8 @@ pub fn collect(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Episodes, WorldError> {
     check(world, config)?;
+    let prepared = behaviour.prepare(world, config.seed, out)?;
+    let behaviour = prepared.as_deref().unwrap_or(behaviour);
     // A policy that does not fit the world should say so before anything is written.
     behaviour.actor(world, config.contexts[0])?;
     let plan = plan_of(world, behaviour, config, generator)?;

@@ -7,12 +7,23 @@ use crate::rng::Rng;
 use rand::{Rng as _, RngExt as _};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// Anything that can act in a world, context by context: a policy below, or a trained expert.
 pub trait Behaviour: Sync {
     /// Its name, for the record.
     fn name(&self) -> String;
+    /// The behaviour after it has been learned, where it must be learned first, beside the data set `out`; nothing for one
+    /// that is ready.
+    fn prepare(
+        &self,
+        _world: &dyn Cmdp,
+        _seed: u64,
+        _out: &Path,
+    ) -> Result<Option<Box<dyn Behaviour>>, WorldError> {
+        Ok(None)
+    }
     /// Someone who acts in one context; it may know the context, the data will not.
     fn actor(&self, world: &dyn Cmdp, context: ContextId) -> Result<Box<dyn Actor>, WorldError>;
 }
@@ -36,6 +47,16 @@ pub enum Policy {
         /// Steps that a choice lasts; paper: 10.
         repeat: usize,
     },
+    /// Continuous actions: a uniform one (three times in ten one at its bounds) is held for a random while.
+    Held {
+        /// Mean steps that a choice lasts.
+        steps: usize,
+    },
+    /// Ants only: an expert who knows the context, learned first; its earlier selves, and some who know nothing.
+    Expert {
+        /// Only the expert, without noise, as in the paper.
+        pure: bool,
+    },
     /// Grids only: walks to one random cell after another by shortest paths.
     Walker {
         /// Share of steps that are random moves instead.
@@ -48,7 +69,7 @@ const NOISE: f32 = 0.2;
 
 impl Policy {
     /// The names, with their parameters.
-    pub const NAMES: &str = "uniform, sticky[:REPEAT], walker[:EPSILON]";
+    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]";
 
     /// The paper's choice: uniform moves on grids, sticky directions for the point.
     pub fn default_for(space: &ActionSpace) -> Self {
@@ -64,6 +85,8 @@ impl fmt::Display for Policy {
         match self {
             Self::Uniform => f.write_str("uniform"),
             Self::Sticky { repeat } => write!(f, "sticky:{repeat}"),
+            Self::Expert { pure } => f.write_str(if *pure { "expert:pure" } else { "expert" }),
+            Self::Held { steps } => write!(f, "held:{steps}"),
             Self::Walker { epsilon } => write!(f, "walker:{epsilon}"),
         }
     }
@@ -94,6 +117,12 @@ impl FromStr for Policy {
             ("sticky", Some(repeat)) => {
                 repeat.parse().ok().filter(|&repeat| repeat > 0).map(|repeat| Self::Sticky { repeat })
             }
+            ("expert", None) => Some(Self::Expert { pure: false }),
+            ("expert", Some("pure")) => Some(Self::Expert { pure: true }),
+            ("held", None) => Some(Self::Held { steps: 2 }),
+            ("held", Some(steps)) => {
+                steps.parse().ok().filter(|&steps| steps > 0).map(|steps| Self::Held { steps })
+            }
             ("walker", None) => Some(Self::Walker { epsilon: 0.2 }),
             ("walker", Some(epsilon)) => epsilon
                 .parse()
@@ -115,6 +144,27 @@ impl Behaviour for Policy {
         self.to_string()
     }
 
+    fn prepare(
+        &self,
+        world: &dyn Cmdp,
+        seed: u64,
+        out: &Path,
+    ) -> Result<Option<Box<dyn Behaviour>>, WorldError> {
+        match *self {
+            #[cfg(feature = "mujoco")]
+            Self::Expert { pure } => {
+                let expert = crate::expert::prepare(world, seed, pure, out)?;
+                Ok(Some(Box::new(expert)))
+            }
+            #[cfg(not(feature = "mujoco"))]
+            Self::Expert { .. } => {
+                let _ = (seed, out);
+                Err(WorldError::Invalid(format!("{}: there are experts for ants alone", world.spec().name)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn actor(&self, world: &dyn Cmdp, context: ContextId) -> Result<Box<dyn Actor>, WorldError> {
         let spec = world.spec().clone();
         Ok(match *self {
@@ -122,6 +172,21 @@ impl Behaviour for Policy {
             Self::Sticky { repeat } => {
                 let choice = spec.action.buffer();
                 Box::new(Sticky { space: spec.action, repeat, left: 0, choice })
+            }
+            Self::Expert { .. } => {
+                return Err(WorldError::Invalid(format!(
+                    "{}: an expert has to be learned before it can act",
+                    spec.name
+                )));
+            }
+            Self::Held { .. } if matches!(spec.action, ActionSpace::Discrete { .. }) => {
+                return Err(WorldError::Invalid(format!(
+                    "{}: the policy \"held\" needs continuous actions",
+                    spec.name
+                )));
+            }
+            Self::Held { steps } => {
+                Box::new(Held { choice: spec.action.buffer(), space: spec.action, steps })
             }
             Self::Walker { epsilon } => {
                 let grid = world.grid().ok_or_else(|| {
@@ -187,6 +252,42 @@ impl Actor for Sticky {
     }
 }
 
+struct Held {
+    space: ActionSpace,
+    steps: usize,
+    choice: ActionBuf,
+}
+
+/// Share of held choices that lie at the bounds of the box.
+const AT_BOUNDS: f32 = 0.3;
+
+impl Actor for Held {
+    fn begin(&mut self, rng: &mut Rng) {
+        self.draw(rng);
+    }
+
+    fn act(&mut self, _: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        if rng.random_range(0..self.steps) == 0 {
+            self.draw(rng);
+        }
+        action.clone_from(&self.choice);
+    }
+}
+
+impl Held {
+    fn draw(&mut self, rng: &mut Rng) {
+        self.space.sample(rng, &mut self.choice);
+        let at_bounds = rng.random::<f32>() < AT_BOUNDS;
+        if let (true, ActionSpace::Continuous { low, high }, ActionBuf::Continuous(values)) =
+            (at_bounds, &self.space, &mut self.choice)
+        {
+            for (value, (&low, &high)) in values.iter_mut().zip(low.iter().zip(high)) {
+                *value = if *value < f32::midpoint(low, high) { low } else { high };
+            }
+        }
+    }
+}
+
 /// A direction, uniform but for the roundness of [`bell`], of length one.
 fn draw_direction(direction: &mut [f32], rng: &mut Rng) {
     loop {
@@ -206,7 +307,7 @@ fn draw_direction(direction: &mut [f32], rng: &mut Rng) {
 /// A bell-shaped number of mean 0 and deviation 1, the sum of four uniform ones.
 ///
 /// It is the same to the last bit on every machine, which a logarithm from the system's library is not.
-fn bell(rng: &mut Rng) -> f32 {
+pub(crate) fn bell(rng: &mut Rng) -> f32 {
     let bits = rng.next_u64();
     let sum: u64 = (0..4).map(|part| bits >> (16 * part) & 0xffff).sum();
     // Each of the four has variance 1/12 of its range squared; together 1/3.
@@ -254,10 +355,17 @@ mod tests {
 
     #[test]
     fn policies_are_read_back_as_they_are_written() {
-        for policy in [Policy::Uniform, Policy::Sticky { repeat: 3 }, Policy::Walker { epsilon: 0.25 }] {
+        for policy in [
+            Policy::Uniform,
+            Policy::Sticky { repeat: 3 },
+            Policy::Held { steps: 4 },
+            Policy::Walker { epsilon: 0.25 },
+            Policy::Expert { pure: false },
+            Policy::Expert { pure: true },
+        ] {
             assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
         }
-        for bad in ["sticky:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
+        for bad in ["sticky:0", "held:0", "expert:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
             let error = bad.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains("unknown policy"), "{error}");
         }
@@ -291,6 +399,28 @@ mod tests {
             directions.chunks(10).map(|chunk| &chunk[0]).is_sorted_by(|a, b| a != b),
             "directions change"
         );
+    }
+
+    #[test]
+    fn held_keeps_choices_for_a_while_and_likes_the_bounds() {
+        let space = ActionSpace::Continuous { low: vec![-2.0], high: vec![2.0] };
+        let mut held = Held { choice: space.buffer(), space: space.clone(), steps: 4 };
+        let mut rng = stream(0, "test", &[]);
+        let mut action = space.buffer();
+        held.begin(&mut rng);
+        let actions: Vec<f32> = (0..10_000)
+            .map(|_| {
+                held.act(&[], &mut rng, &mut action);
+                let ActionBuf::Continuous(values) = &action else { unreachable!() };
+                values[0]
+            })
+            .collect();
+        let share = |count: usize| count as f64 / actions.len() as f64;
+        let changes = share(actions.windows(2).filter(|pair| pair[0] != pair[1]).count());
+        let at_bounds = share(actions.iter().filter(|a| a.abs() == 2.0).count());
+        // One choice in 22 repeats the bound that was held.
+        assert!((changes - 0.25 * (1.0 - 0.3 * 0.3 / 2.0)).abs() < 0.02, "{changes}");
+        assert!((at_bounds - 0.3).abs() < 0.04, "{at_bounds}");
     }
 
     #[test]

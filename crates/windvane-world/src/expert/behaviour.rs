@@ -1,0 +1,233 @@
+//! Experts at work: as players who were told something, and as those who data are collected from.
+
+use super::ppo::{Config, Progress, learn};
+use super::{Gait, Pass, file, gait, gauss};
+use crate::collect::{Actor, Behaviour};
+use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split};
+use crate::error::WorldError;
+use crate::mujoco::{Air, AntModel, Gears, Hidden};
+use crate::protocol::Player;
+use crate::reward::Task;
+use crate::rng::Rng;
+use rand::RngExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A trained expert: its policy, and what it was like at earlier times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expert {
+    /// From the earliest to the final one.
+    gaits: Arc<Vec<Gait>>,
+    /// Whether data are to be of the final policy alone, without noise.
+    pure: bool,
+}
+
+/// The usual number of updates.
+const UPDATES: usize = 300;
+
+/// The expert for `world`, out of the file beside the data set `out`; trained and written there if there is none.
+///
+/// Training takes minutes and is not resumed: killed, it begins anew, and ends with the same bytes.
+pub(crate) fn prepare(world: &dyn Cmdp, seed: u64, pure: bool, out: &Path) -> Result<Expert, WorldError> {
+    let path = beside(out);
+    if !path.exists() {
+        let config = Config { seed, updates: UPDATES };
+        train(world, &config, &mut |_| {})?.save(&path)?;
+    }
+    Ok(Expert { pure, ..Expert::load(&path)? })
+}
+
+/// `data/ant-wind` has its expert in `data/ant-wind.expert`.
+fn beside(out: &Path) -> PathBuf {
+    let mut name = out.file_name().unwrap_or_default().to_owned();
+    name.push(".expert");
+    out.with_file_name(name)
+}
+
+/// Trains an expert in the air of `world`'s training contexts. It never meets those that are held out.
+pub fn train(
+    world: &dyn Cmdp,
+    config: &Config,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Expert, WorldError> {
+    let mut airs: Vec<Air> = Vec::new();
+    for &context in world.contexts(Split::Train) {
+        let air = hidden(world, context)?.air();
+        if !airs.contains(&air) {
+            airs.push(air);
+        }
+    }
+    if airs.is_empty() || config.updates == 0 {
+        return Err(WorldError::Invalid(format!("{}: nothing to train an expert on", world.spec().name)));
+    }
+    let gaits = learn(&AntModel::load()?, &airs, config, progress)?;
+    Ok(Expert { gaits: Arc::new(gaits), pure: false })
+}
+
+/// What is hidden in a context of an ant.
+fn hidden(world: &dyn Cmdp, context: ContextId) -> Result<Hidden, WorldError> {
+    serde_json::from_value(world.describe(context)?)
+        .map_err(|_| WorldError::Invalid(format!("{}: there are experts for ants alone", world.spec().name)))
+}
+
+impl Expert {
+    /// Reads an expert from a file.
+    pub fn load(path: &Path) -> Result<Self, WorldError> {
+        Ok(Self { gaits: Arc::new(file::load(path)?), pure: false })
+    }
+
+    /// Writes it to a file, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), WorldError> {
+        file::save(path, &self.gaits)
+    }
+
+    /// The final policy as a player who believes `told`: the truth, or anything else.
+    pub fn player(&self, told: &Hidden) -> impl Player + use<> {
+        Walker::new(self.gaits.clone(), told)
+    }
+
+    /// Who believes that there is neither wind nor fault.
+    pub fn told_nothing(&self) -> impl Player + use<> {
+        self.player(&NOTHING)
+    }
+}
+
+/// Neither wind nor fault.
+const NOTHING: Hidden = Hidden { wind: [0.0; 2], viscosity: 0.0, gears: Gears::HEALTHY };
+
+/// An expert who walks.
+struct Walker {
+    gaits: Arc<Vec<Gait>>,
+    /// Which of them walks.
+    chosen: usize,
+    wind: [f32; 2],
+    gears: Gears,
+    /// Deviation of targets, of its own kind and of equal size for all, and of torques.
+    noise: Noise,
+    input: Vec<f32>,
+    pass: Pass,
+}
+
+/// What is added to what the policy would do.
+#[derive(Clone, Copy, Default)]
+struct Noise {
+    /// Of the deviation that the policy learned with.
+    own: f32,
+    /// Of joint targets.
+    targets: f32,
+    /// Of torques.
+    torques: f32,
+}
+
+impl Walker {
+    fn new(gaits: Arc<Vec<Gait>>, told: &Hidden) -> Self {
+        let chosen = gaits.len() - 1;
+        let wind = told.wind.map(|w| w as f32);
+        let (noise, input, pass) = Default::default();
+        Self { gaits, chosen, wind, gears: told.gears, noise, input, pass }
+    }
+
+    fn walk(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        let policy = &self.gaits[self.chosen];
+        let mut targets = policy.targets(obs, self.wind, &mut self.input, &mut self.pass);
+        let Noise { own, targets: off, torques } = self.noise;
+        if own + off > 0.0 {
+            let deviations = policy.noise.iter();
+            targets.iter_mut().zip(deviations).for_each(|(t, d)| *t += (own * d).hypot(off) * gauss(rng));
+        }
+        let mut turned = gait::torques(obs, &targets);
+        if torques > 0.0 {
+            turned.iter_mut().for_each(|t| *t = (*t + torques * gauss(rng)).clamp(-1.0, 1.0));
+        }
+        let commands = self.gears.commands(turned.map(f64::from));
+        if let ActionBuf::Continuous(values) = action {
+            values.iter_mut().zip(commands).for_each(|(value, command)| *value = command as f32);
+        }
+    }
+}
+
+impl Player for Walker {
+    fn begin(&mut self, _: &Task, _: &[f32]) -> Result<(), WorldError> {
+        Ok(())
+    }
+
+    fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        self.walk(obs, rng, action);
+    }
+}
+
+impl Behaviour for Expert {
+    fn name(&self) -> String {
+        let kind = if self.pure { "expert:pure" } else { "expert" };
+        format!("{kind} {:016x}", file::fingerprint(&self.gaits))
+    }
+
+    fn actor(&self, world: &dyn Cmdp, context: ContextId) -> Result<Box<dyn Actor>, WorldError> {
+        let told = hidden(world, context)?;
+        let walker = Walker::new(self.gaits.clone(), &told);
+        if self.pure {
+            return Ok(Box::new(Pure(walker)));
+        }
+        Ok(Box::new(Mixed { told, walker, space: world.spec().action.clone(), held: None }))
+    }
+}
+
+/// The paper's data: the final policy, without noise.
+struct Pure(Walker);
+
+impl Actor for Pure {
+    fn begin(&mut self, _: &mut Rng) {}
+
+    fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        self.0.walk(obs, rng, action);
+    }
+}
+
+/// Data of mixed quality, episode by episode. Where experts alone acted, what they do would give the context away, and
+/// nothing could be learned of how an action's effect depends on it: so some know nothing, and some do not know how to walk.
+struct Mixed {
+    told: Hidden,
+    walker: Walker,
+    space: ActionSpace,
+    /// Torques that last for a while, in episodes of chance.
+    held: Option<ActionBuf>,
+}
+
+/// Shares of episodes: the final policy; an earlier one; the final one told nothing. The rest is chance.
+const SHARES: [f32; 3] = [0.45, 0.35, 0.1];
+/// Mean steps that torques of chance last.
+const HELD: usize = 3;
+
+impl Actor for Mixed {
+    fn begin(&mut self, rng: &mut Rng) {
+        let [last, earlier, ignorant] = SHARES;
+        let draw = rng.random::<f32>();
+        self.walker = Walker::new(self.walker.gaits.clone(), &self.told);
+        self.held = None;
+        if draw < last {
+            self.walker.noise.torques = rng.random_range(0.05..=0.15);
+        } else if draw < last + earlier {
+            self.walker.chosen = rng.random_range(0..(self.walker.gaits.len() - 1).max(1));
+            self.walker.noise = Noise {
+                own: 1.0,
+                targets: rng.random_range(0.0..=0.6),
+                torques: rng.random_range(0.1..=0.2),
+            };
+        } else if draw < last + earlier + ignorant {
+            self.walker = Walker::new(self.walker.gaits.clone(), &NOTHING);
+            self.walker.noise.torques = 0.1;
+        } else {
+            let mut torques = self.space.buffer();
+            self.space.sample(rng, &mut torques);
+            self.held = Some(torques);
+        }
+    }
+
+    fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
+        let Some(held) = &mut self.held else { return self.walker.walk(obs, rng, action) };
+        if rng.random_range(0..HELD) == 0 {
+            self.space.sample(rng, held);
+        }
+        action.clone_from(held);
+    }
+}

@@ -1,0 +1,101 @@
+use super::*;
+use crate::collect::{Behaviour, CollectConfig, Policy, collect};
+use crate::env::{Cmdp, ContextId, Split, Start};
+use crate::episodes::Episodes;
+use crate::mujoco::Hidden;
+use crate::protocol::{Game, rollout};
+use crate::registry::{WorldConfig, make};
+use crate::rng::stream;
+use std::path::Path;
+
+/// An expert that has hardly learned: it stands.
+fn novice(world: &dyn Cmdp, seed: u64) -> Expert {
+    train(world, &Config { seed, updates: 1 }, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn training_repeats_to_the_last_bit_and_seeds_differ() {
+    let world = make("ant-wind", &WorldConfig::default()).unwrap();
+    let one = novice(&*world, 0);
+    assert_eq!(one, novice(&*world, 0));
+    assert_ne!(one.name(), novice(&*world, 1).name());
+}
+
+#[test]
+fn an_expert_comes_back_from_its_file_and_damage_is_named() {
+    let world = make("ant-fault", &WorldConfig::default()).unwrap();
+    let expert = novice(&*world, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ant.expert");
+    expert.save(&path).unwrap();
+    assert_eq!(Expert::load(&path).unwrap(), expert);
+    let good = std::fs::read(&path).unwrap();
+    let mut damaged = good.clone();
+    damaged[1000] ^= 1;
+    for (bytes, problem) in [
+        (&damaged[..], "checksum: the file was changed or damaged"),
+        (&good[..good.len() - 4], "checksum"),
+        (&good[..20], "cut short"),
+        (b"something else", "is not that of an expert"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = Expert::load(&path).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn told_the_fault_an_expert_does_as_if_there_were_none() {
+    let world = make("ant-fault", &WorldConfig::default()).unwrap();
+    let expert = novice(&*world, 0);
+    let played = |context: u64, told: u64| {
+        let told: Hidden = serde_json::from_value(world.describe(ContextId(told)).unwrap()).unwrap();
+        let task = world.tasks(ContextId(context)).unwrap().remove(0);
+        let game = Game { context: ContextId(context), task, rng: stream(0, "game", &[]) };
+        rollout(&*world, game, &mut expert.player(&told)).unwrap()
+    };
+    let healthy = played(0, 0);
+    assert!(healthy.steps == 256 && healthy.reward > 200.0, "{healthy:?}");
+    assert_eq!(played(0b0110, 0b0110), healthy);
+    assert!(played(0b0110, 0b0000).reward < healthy.reward - 50.0);
+}
+
+#[test]
+fn experts_leave_the_same_bytes_after_any_restart_and_data_hold_torques_and_no_context() {
+    let world = make("ant-wind", &WorldConfig::default()).unwrap();
+    let expert = novice(&*world, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let collected = |name: &str, threads: usize| -> Episodes {
+        let config = CollectConfig {
+            contexts: world.contexts(Split::Train)[..2].to_vec(),
+            episodes: 6,
+            length: 20,
+            start: Start::Fixed,
+            seed: 3,
+        };
+        let path = folder.path().join(name);
+        // The expert is beside the data before they are, as after a kill.
+        expert.save(&folder.path().join(format!("{name}.expert"))).unwrap();
+        let policy = Policy::Expert { pure: false };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| collect(&*world, &policy, &config, "tests", &path, &|_| {})).unwrap()
+    };
+    let (one, two) = (collected("one", 1), collected("two", 2));
+    assert_eq!(one.meta().plan.provenance.policy, expert.name());
+    assert_eq!((one.spec().obs_dim(), one.groups()), (27, 2));
+    for episode in 0..one.episodes() {
+        assert_eq!(one.observations(episode), two.observations(episode));
+        assert_eq!(one.actions(episode), two.actions(episode));
+    }
+    assert_ne!(one.observations(0), one.observations(1), "qualities differ");
+}
+
+#[test]
+fn worlds_without_ants_have_no_experts() {
+    let world = make("pendulum", &WorldConfig::default()).unwrap();
+    let error = train(&*world, &Config { seed: 0, updates: 1 }, &mut |_| {}).unwrap_err().to_string();
+    assert_eq!(error, "pendulum: there are experts for ants alone");
+    let policy = Policy::Expert { pure: true };
+    let error = policy.prepare(&*world, 0, Path::new("nowhere/data")).err().unwrap().to_string();
+    assert_eq!(error, "pendulum: there are experts for ants alone");
+}
