@@ -200,7 +200,7 @@ def numpy_computes_the_same_values():
         return np.array(worth)
 
     pilot = Pilot("--context", folder / "right.npz")
-    h, z = np.array(pilot.ready["doubt"]["belief"]), np.array(pilot.ready["z"])
+    h, z = np.array(pilot.ready["confidence"]["belief"]), np.array(pilot.ready["z"])
     rng = np.random.default_rng(3)
     worst = 0.0
     for _ in range(20):

@@ -485,3 +485,7 @@ fn relative(path: &Path, folder: &Path) -> PathBuf {
     let up = folder.components().skip(shared).map(|_| std::path::Component::ParentDir);
     up.chain(path.components().skip(shared)).collect()
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

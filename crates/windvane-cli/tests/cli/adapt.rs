@@ -9,19 +9,19 @@ use std::sync::OnceLock;
 
 /// Settings of a training of a few steps.
 const TINY: [&str; 13] = [
-    "neural.held_out=0",
-    "neural.belief.dim=8",
-    "neural.belief.width=16",
-    "neural.belief.predictor=16",
-    "neural.belief.steps=3",
-    "neural.belief.batch=4",
-    "neural.belief.cached=8",
-    "neural.fb.dim=8",
-    "neural.fb.steps=3",
-    "neural.fb.groups=4",
-    "neural.fb.preprocessor=[16]",
-    "neural.fb.trunk=[16]",
-    "neural.fb.backward=[16]",
+    "data.held_out=0",
+    "belief.dim=8",
+    "belief.width=16",
+    "belief.predictor_width=16",
+    "belief.steps=3",
+    "belief.batch=4",
+    "belief.cached=8",
+    "fb.dim=8",
+    "fb.steps=3",
+    "fb.contexts=4",
+    "fb.net.preprocessor=[16]",
+    "fb.net.trunk=[16]",
+    "fb.net.backward=[16]",
 ];
 
 /// A folder with agents that were trained for a few steps, kept for all tests of this process: `grid` on a data set of a grid
@@ -35,7 +35,7 @@ fn models() -> &'static Path {
             for (name, env, more) in [
                 ("grid", "doors", &[][..]),
                 ("point", "pointmass", &[][..]),
-                ("listed", "doors", &["core=listed", "belief.steps=3", "agent.steps=3", "agent.beliefs=8"]),
+                ("listed", "doors", &["core=listed", "belief.steps=3", "fb.steps=3", "belief.cached=8"]),
             ] {
                 let (data, run) = (path(&format!("{name}-data")), path(&format!("{name}-run")));
                 success(&["collect", "--env", env, "--contexts", "3", "--episodes", "3", "--out", &data]);
@@ -131,12 +131,12 @@ fn every_kind_of_task_is_told_and_every_core_answers() {
                 let z: Vec<f64> = serde_json::from_value(told["z"].clone()).unwrap();
                 let length = z.iter().map(|x| x * x).sum::<f64>();
                 assert!((length / z.len() as f64 - 1.0).abs() < 1e-4, "on the sphere: {length}");
-                assert!(told["doubt"]["surprise"].as_f64().unwrap() >= 0.0);
-                assert!(told["doubt"]["spread"].as_f64().unwrap() > 0.0);
+                assert!(told["confidence"]["ood_score"].as_f64().unwrap() >= 0.0);
+                assert!(told["confidence"]["relative_std"].as_f64().unwrap() > 0.0);
             }
         }
         let nothing = json(&["adapt", model(name).to_str().unwrap(), "--goal", "7,4", "--json"]);
-        assert_eq!((&nothing["doubt"]["transitions"], &nothing["warning"]), (&value!(0), &Value::Null));
+        assert_eq!((&nothing["confidence"]["transitions"], &nothing["warning"]), (&value!(0), &Value::Null));
         let observations = models().join(format!("{name}.npz"));
         let more = ["--goal", "7,4", "--observations", observations.to_str().unwrap()];
         let answer = json(&refs(&adapt(name, &more)));
@@ -306,7 +306,7 @@ fn gymnasium_carts_are_balanced_and_numpy_computes_the_same_values() {
     let output = Command::new(python)
         .args([script, PROGRAM])
         .arg(folder.path())
-        .args(["neural.belief.steps=600", "neural.fb.steps=1200"])
+        .args(["belief.steps=600", "fb.steps=1200"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));

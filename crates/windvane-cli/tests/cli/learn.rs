@@ -10,18 +10,18 @@ pub(crate) fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
     let mut arguments =
         vec!["train", "--env", "doors", "--preset", "quick", "--method", method, "--out", out];
     let settings = [
-        "world.train=4",
-        "world.test=3",
+        "data.train_contexts=4",
+        "data.test_contexts=3",
         "data.episodes=4",
         "belief.steps=6",
         "belief.batch=8",
-        "agent.steps=4",
-        "agent.groups=4",
-        "agent.beliefs=16",
-        "agent.nets.width=32",
-        "agent.nets.context_width=32",
-        "phi.steps=3",
-        "phi.batch=16",
+        "fb.steps=4",
+        "fb.contexts=4",
+        "belief.cached=16",
+        "fb.net.width=16",
+        "fb.net.head_width=16",
+        "features.steps=3",
+        "features.batch=16",
         "correction.steps=3",
         "eval.rounds=2",
         "eval.context_steps=50",
@@ -46,31 +46,35 @@ fn every_method_trains_scores_and_is_evaluated_again_alike() {
         for field in ["context", "task", "success", "return", "steps", "optimal_steps"] {
             assert!(!rows[0][field].is_null(), "{field}");
         }
-        assert_eq!(scored["success"], trained["rows"][1]["success"], "the same scores as after training");
+        let same = |row: &&serde_json::Value| {
+            row["split"] == "test" && row["belief"] == "frozen" && row["planner"] == "none"
+        };
+        let before = trained["rows"].as_array().unwrap().iter().find(same).unwrap();
+        assert_eq!(scored["success"], before["success"], "the same scores as after training");
         assert!(scored["random"].is_number(), "random actions are a row of every evaluation");
         assert!(scored["seconds_per_context"].as_f64().unwrap() > 0.0);
-        assert!(rows[0]["lookahead"].as_u64().unwrap() > 0, "{method} looks ahead through its predictor");
-        let deeper =
-            json(&["eval", out, "--split", "train", "--lookahead", "0", "--belief", "online", "--json"]);
-        assert_eq!(deeper["rows"].as_array().unwrap().len(), 4 * 3 * 2);
+        assert_eq!(rows[0]["planner"], "none", "F alone acts unless the planner is asked for");
+        let planned =
+            json(&["eval", out, "--split", "train", "--planner", "sweeps", "--belief", "online", "--json"]);
+        assert_eq!(planned["rows"].as_array().unwrap().len(), 4 * 3 * 2);
+        assert_eq!(planned["rows"][0]["planner"], "sweeps");
     }
     let out = folder.path().join("heads");
     let out = out.to_str().unwrap();
     let mut heads = train("hilp", out);
-    heads.extend(["--set", "agent.nets.forward=paper"]);
+    heads.extend(["--set", "fb.forward=paper"]);
     success(&heads);
-    let scored = json(&["eval", out, "--json"]);
-    assert_eq!(scored["rows"][0]["lookahead"], 0, "heads cannot: only what was done stands in a row");
+    assert_eq!(json(&["eval", out, "--json"])["planner"], "none");
 }
 
 #[test]
 fn the_point_is_trained_by_networks_through_the_same_commands() {
     let folder = tempfile::tempdir().unwrap();
     for (method, more) in [
-        ("fb", vec!["neural.compass=0", "neural.fb.forward=paper", "neural.fb.ensemble=2"]),
-        ("rfb", vec!["neural.belief.dim=8"]),
-        ("oracle-id", vec!["neural.fb.forward=paper"]),
-        ("hilp", vec!["neural.compass=0", "neural.fb.forward=paper"]),
+        ("fb", vec!["encoder.directions=0", "fb.forward=paper", "fb.ensemble=2"]),
+        ("rfb", vec!["belief.dim=8"]),
+        ("oracle-id", vec!["fb.forward=paper"]),
+        ("hilp", vec!["encoder.directions=0", "fb.forward=paper"]),
         ("lap", vec![]),
         ("contextual-fb", vec![]),
     ] {
@@ -79,32 +83,35 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
         let mut arguments = vec!["train", "--env", "pointmass", "--preset", "networks", "--method", method];
         arguments.extend(["--out", out, "--json"]);
         let settings = [
-            "world.train=2",
-            "world.test=2",
+            "data.train_contexts=2",
+            "data.test_contexts=2",
             "data.episodes=3",
-            "neural.features.fourier=8",
-            "neural.belief.steps=3",
-            "neural.belief.batch=4",
-            "neural.belief.cached=8",
-            "neural.fb.dim=8",
-            "neural.fb.steps=3",
-            "neural.fb.groups=4",
-            "neural.fb.preprocessor=[16]",
-            "neural.fb.trunk=[16]",
-            "neural.fb.backward=[16]",
-            "phi.dim=6",
-            "phi.steps=3",
-            "phi.batch=16",
+            "encoder.fourier=8",
+            "belief.steps=3",
+            "belief.batch=4",
+            "belief.cached=8",
+            "fb.dim=8",
+            "fb.steps=3",
+            "fb.contexts=4",
+            "fb.net.preprocessor=[16]",
+            "fb.net.trunk=[16]",
+            "fb.net.backward=[16]",
+            "features.dim=6",
+            "features.steps=3",
+            "features.batch=16",
             "correction.steps=3",
             "eval.rounds=1",
-            "eval.lookahead=2",
-        ];
+                    ];
         settings.into_iter().chain(more).for_each(|setting| arguments.extend(["--set", setting]));
         let trained = json(&arguments);
         let scored = json(&["eval", out, "--split", "test", "--json"]);
         assert_eq!(scored["rows"].as_array().unwrap().len(), 2, "maps");
         assert_eq!(scored["rows"][0]["context_policy"], "sticky:10");
-        assert_eq!(scored["success"], trained["rows"][1]["success"], "the same scores as after training");
+        let same = |row: &&serde_json::Value| {
+            row["split"] == "test" && row["belief"] == "frozen" && row["planner"] == "none"
+        };
+        let before = trained["rows"].as_array().unwrap().iter().find(same).unwrap();
+        assert_eq!(scored["success"], before["success"], "the same scores as after training");
     }
     let out = folder.path().join("bad");
     let error = failure(&[
@@ -116,9 +123,9 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
         "--out",
         out.to_str().unwrap(),
         "--set",
-        "neural.fb.gamma=1.5",
+        "fb.gamma=1.5",
     ]);
-    assert!(error.contains("\"neural.fb.gamma\" is 1.5; expected between 0 and 1"), "{error}");
+    assert!(error.contains("\"fb.gamma\" is 1.5; expected between 0 and 1"), "{error}");
 }
 
 #[test]
@@ -130,19 +137,23 @@ fn the_point_is_trained_in_boxes_through_the_same_commands() {
         let mut arguments = vec!["train", "--env", "pointmass", "--preset", "quick", "--method", method];
         arguments.extend(["--out", out, "--json"]);
         let settings = [
-            "world.train=2",
-            "world.test=2",
+            "data.train_contexts=2",
+            "data.test_contexts=2",
             "data.episodes=20",
             "belief.steps=3",
-            "agent.steps=3",
-            "phi.steps=3",
+            "fb.steps=3",
+            "features.steps=3",
             "eval.rounds=1",
         ];
         settings.into_iter().for_each(|setting| arguments.extend(["--set", setting]));
         let trained = json(&arguments);
         let scored = json(&["eval", out, "--split", "test", "--json"]);
         assert_eq!(scored["rows"].as_array().unwrap().len(), 2, "maps");
-        assert_eq!(scored["success"], trained["rows"][1]["success"], "the same scores as after training");
+        let same = |row: &&serde_json::Value| {
+            row["split"] == "test" && row["belief"] == "frozen" && row["planner"] == "none"
+        };
+        let before = trained["rows"].as_array().unwrap().iter().find(same).unwrap();
+        assert_eq!(scored["success"], before["success"], "the same scores as after training");
     }
 }
 
@@ -165,8 +176,8 @@ fn what_cannot_be_trained_or_evaluated_is_said_in_a_line() {
     let start = ["train", "--env", "doors", "--out", out];
     let with = |more: &[&'static str]| failure(&[&start[..], more].concat());
     assert!(with(&["--method", "bfbb"]).contains("did you mean \"bfb\"?"));
-    assert!(with(&["--method", "bfb", "--set", "agent.kapa=3"]).contains("did you mean \"kappa\"?"));
-    assert!(with(&["--method", "bfb", "--set", "agent.gamma=1.5"]).contains("expected between 0 and 1"));
+    assert!(with(&["--method", "bfb", "--set", "fb.kapa=3"]).contains("did you mean \"kappa\"?"));
+    assert!(with(&["--method", "bfb", "--set", "fb.gamma=1.5"]).contains("expected between 0 and 1"));
     assert!(with(&["--method", "bfb", "--preset", "large"]).contains("known: standard, quick"));
     assert!(
         failure(&["train", "--env", "moon", "--method", "fb", "--out", out])
@@ -204,7 +215,7 @@ fn a_run_killed_at_any_moment_goes_on_bit_for_bit() {
     let (whole, killed) = (path("whole"), path("killed"));
     let arguments = |out: &'static str| {
         let mut arguments: Vec<String> = train("bfb", out).into_iter().map(str::to_owned).collect();
-        for setting in ["belief.steps=40", "agent.steps=40"] {
+        for setting in ["belief.steps=40", "fb.steps=40"] {
             arguments.extend(["--set".to_owned(), setting.to_owned()]);
         }
         arguments
@@ -267,7 +278,7 @@ fn training_stops_early_once_it_is_good_enough() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let mut arguments = train("fb", out.to_str().unwrap());
-    arguments.extend(["--set", "stop_at=0", "--set", "agent.steps=50"]);
+    arguments.extend(["--set", "stop_at=0", "--set", "fb.steps=50"]);
     success(&arguments);
     let log = std::fs::read_to_string(out.join("agent.jsonl")).unwrap();
     let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();

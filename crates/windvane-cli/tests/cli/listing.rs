@@ -10,7 +10,7 @@ fn runs_are_listed_and_compared() {
     let (fb, bfb) = (path("fb"), path("deep/er/bfb"));
     success(&train("fb", &fb));
     let mut other = train("bfb", &bfb);
-    other.extend(["--seed", "3", "--set", "agent.kappa=70"]);
+    other.extend(["--seed", "3", "--set", "fb.kappa=70"]);
     success(&other);
     let list = json(&["runs", folder.path().to_str().unwrap(), "--json"]);
     let runs = list["runs"].as_array().unwrap();
@@ -32,7 +32,7 @@ fn runs_are_listed_and_compared() {
     let compared = json(&["compare", &fb, &bfb, "--json"]);
     let settings = compared["settings"].as_object().unwrap();
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-    assert_eq!(names, ["method", "seed", "agent.kappa"], "what differs and nothing else");
+    assert_eq!(names, ["method", "seed", "fb.kappa"], "what differs and nothing else");
     assert_eq!(settings["seed"], serde_json::json!(["0", "3"]));
     for kind in ["train frozen", "test frozen", "train online", "test online"] {
         let score = &compared["scores"][kind][1];
@@ -58,13 +58,13 @@ fn a_dry_run_tells_every_setting_with_its_origin_and_writes_nothing() {
         let found = settings.iter().find(|setting| setting["key"] == key);
         found.unwrap_or_else(|| panic!("{key}"))["origin"].as_str().unwrap().to_owned()
     };
-    assert_eq!(origin("agent.kappa"), file.to_str().unwrap());
-    assert_eq!(origin("world.train"), "--set world.train=4");
+    assert_eq!(origin("fb.kappa"), file.to_str().unwrap());
+    assert_eq!(origin("data.train_contexts"), "--set data.train_contexts=4");
     assert_eq!(origin("env"), "default");
     assert!(settings.iter().any(|setting| setting["origin"] == "preset doors/quick"));
     assert!(!out.exists(), "nothing is written");
     arguments.pop();
-    assert!(success(&arguments).contains("--set world.train=4"));
+    assert!(success(&arguments).contains("--set data.train_contexts=4"));
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn a_run_without_held_out_contexts_has_no_score_there() {
     let out = folder.path().join("run");
     let out = out.to_str().unwrap();
     let mut arguments = train("fb", out);
-    arguments.extend(["--set", "world.test=0"]);
+    arguments.extend(["--set", "data.test_contexts=0"]);
     let table = success(&arguments);
     let unseen = table.lines().find(|line| line.starts_with("Test")).unwrap();
     assert!(unseen.trim_end().ends_with('-') && !table.contains("-0.0"), "{table}");

@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 pub(crate) fn sweep<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec!["reproduce", "doors", "--preset", "quick", "--out", out];
     let settings = [
-        "world.train=3",
-        "world.test=3",
+        "data.train_contexts=3",
+        "data.test_contexts=3",
         "data.episodes=6",
         "belief.steps=6",
         "belief.batch=8",
-        "agent.steps=5",
-        "agent.groups=4",
-        "agent.beliefs=16",
-        "agent.nets.width=32",
-        "agent.nets.context_width=32",
+        "fb.steps=5",
+        "fb.contexts=4",
+        "belief.cached=16",
+        "fb.net.width=16",
+        "fb.net.head_width=16",
         "eval.rounds=2",
         "eval.context_steps=50",
     ];
@@ -222,7 +222,7 @@ fn what_cannot_be_reproduced_is_said_in_a_line() {
     assert!(failure(&["report", path]).contains("no score rows"));
     success(&sweep(path, &["--plan-only"]));
     assert!(
-        failure(&sweep(path, &["--plan-only", "--set", "agent.steps=6"])).contains("holds another sweep")
+        failure(&sweep(path, &["--plan-only", "--set", "fb.steps=6"])).contains("holds another sweep")
     );
     let manifest = out.join("main.json");
     let manifest = manifest.to_str().unwrap();
@@ -249,7 +249,7 @@ fn invented(folder: &Path) {
                         let row = json!({
                             "env": "four-rooms", "setting": "standard", "method": method, "seed": seed,
                             "split": split, "context": context + 100 * seed, "task": format!("goal-{task}"),
-                            "belief": belief, "context_steps": 100, "lookahead": 16, "games": 20,
+                            "belief": belief, "context_steps": 100, "planner": "none", "games": 20,
                             "success": won as f64 / 20.0, "return": won as f64 / 20.0, "steps": 40.0,
                             "optimal_steps": 12, "ceiling": 0.7, "config": "0123456789abcdef",
                             "revision": if seed == 4 && method == "fb" { "b" } else { "a" },

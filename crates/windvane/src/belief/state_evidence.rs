@@ -381,3 +381,56 @@ impl BeliefObjective for StateEvidenceObjective {
         (loss.clone(), vec![("loss", loss), ("prediction", prediction), ("kl", kl)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tabled;
+    use proptest::prelude::*;
+    use rand::seq::SliceRandom as _;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+        #[test]
+        fn a_belief_is_of_a_set(seed in 0_u64..1000, length in 0_usize..60) {
+            let (_, table) = tabled("doors", 2, 3);
+            let config = BeliefConfig { width: 16, ..BeliefConfig::default() };
+            let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
+            let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
+            let infer = |tokens: &[u32]| {
+                let mut evidence = vec![0.0; table.states() * 2];
+                tokens.iter().for_each(|&token| table.add_evidence(token as usize, &mut evidence));
+                belief.infer_without(&evidence, &[])
+            };
+            let before = infer(&tokens);
+            let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
+            prop_assert_eq!(&infer(&again), &before, "repetition says nothing new");
+            tokens.shuffle(&mut stream(seed, "shuffle", &[]));
+            prop_assert_eq!(infer(&tokens), before, "order says nothing");
+        }
+    }
+
+    #[test]
+    fn a_sampled_context_says_what_its_transitions_say() {
+        let (_, table) = tabled("doors", 3, 5);
+        let config = crate::belief::contexts::ContextConfig { mix: 0.0, ..Default::default() };
+        let sampler = ContextSampler::new(table.clone(), config, &Device::flex());
+        let batch = sampler.draw(&mut stream(4, "contexts", &[]), 6);
+        let (entered, blocked, truth) = (read(batch.entered), read(batch.blocked), read(batch.truth));
+        let mut rng = stream(4, "contexts", &[]);
+        for (i, groups) in batch.groups.iter().enumerate() {
+            let group = rng.random_range(0..3);
+            assert_eq!(groups, &[group]);
+            let mut evidence = vec![0.0; table.states() * 2];
+            for position in ContextSampler::draw_positions(&table, &config, &mut rng, group) {
+                table.add_evidence(table.tokens()[position] as usize, &mut evidence);
+            }
+            for (s, seen) in evidence.chunks_exact(2).enumerate() {
+                assert_eq!([entered[i * table.states() + s], blocked[i * table.states() + s]], [seen[0], seen[1]]);
+            }
+            let mut shares = vec![0.0; table.vocabulary()];
+            table.write_shares(&table.groups()[group].counts, &mut shares);
+            assert_eq!(truth[i * table.vocabulary()..][..table.vocabulary()], shares);
+        }
+    }
+}

@@ -114,6 +114,9 @@ fn merge(
         let Some(slot) = base.get_mut(&key) else {
             let known: Vec<&str> = base.keys().map(String::as_str).collect();
             let hint = match closest(&key, &known) {
+                _ if renamed(&full).is_some() => {
+                    format!("it is \"{}\" now", renamed(&full).unwrap_or_default())
+                }
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("known here: {}", known.join(", ")),
             };
@@ -145,6 +148,38 @@ fn merge(
 
 fn error(origin: &str, problem: &str) -> LearnError {
     LearnError::Config { origin: origin.to_owned(), problem: problem.to_owned() }
+}
+
+/// The key that a key of earlier versions goes by now; longest first.
+const RENAMED: &[(&str, &str)] = &[
+    ("core", "encoder.states"),
+    ("world.train", "data.train_contexts"),
+    ("world.test", "data.test_contexts"),
+    ("world", "data"),
+    ("boxes", "encoder.box_side"),
+    ("belief.memory", "belief.known_contexts"),
+    ("agent.nets.forward", "fb.forward"),
+    ("agent.nets", "fb.net"),
+    ("agent.groups", "fb.contexts"),
+    ("agent.target_sweeps", "fb.target_depth"),
+    ("agent.beliefs", "belief.cached"),
+    ("agent", "fb"),
+    ("neural.repeat", "encoder.action_repeat"),
+    ("neural.compass", "encoder.directions"),
+    ("neural.features", "encoder"),
+    ("neural.held_out", "data.held_out"),
+    ("neural.belief", "belief"),
+    ("neural.fb", "fb"),
+    ("neural.actor", "actor"),
+    ("neural", "encoder, belief, fb or actor"),
+    ("phi", "features"),
+    ("eval.lookahead", "eval.planner"),
+    ("eval.retry", "belief.block_persistence"),
+];
+
+/// The new name of a setting of earlier versions.
+fn renamed(key: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(old, _)| key == *old).map(|(_, new)| *new)
 }
 
 /// The known name nearest to `name`, if it is near enough to be a slip.

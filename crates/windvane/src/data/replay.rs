@@ -352,7 +352,7 @@ impl Replay {
         self.first_row(window.episode) + window.start
     }
 
-    fn episode_of(&self, row: usize) -> usize {
+    pub(crate) fn episode_of(&self, row: usize) -> usize {
         // Episodes have one observation more than transitions, so the row runs ahead by the episode's number.
         let (mut low, mut high) = (0, self.data.episodes());
         while high - low > 1 {

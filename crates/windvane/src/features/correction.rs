@@ -243,14 +243,7 @@ impl Corrector {
         device: &Device,
     ) -> Self {
         let dim = b.len() / table.states();
-        let mut shares = vec![0.0; table.vocabulary()];
-        for group in table.groups() {
-            let total: u32 = group.counts.iter().map(|(_, n)| n).sum();
-            let share = 1.0 / total.max(1) as f32 / table.groups().len() as f32; // each group counts alike
-            group.counts.iter().for_each(|&(token, n)| shares[token as usize] += n as f32 * share);
-        }
-        let seen = shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0);
-        let (tokens, weights): (Vec<u32>, Vec<f32>) = seen.map(|(token, share)| (token as u32, share)).unzip();
+        let (tokens, weights) = shares(table);
         let led = tokens.iter().map(|&token| table.successors()[token as usize] as usize);
         let features = led.flat_map(|state| &b[state * dim..][..dim]).copied().collect();
         let data = Transitions::listed(table, tokens.iter().copied());
@@ -277,6 +270,18 @@ impl Corrector {
         let data = Transitions::observations(replay.codec(), &tokens);
         Self::new(config, data, weights, backward(&led), seed, device)
     }
+}
+
+/// Every token of the data with its share, each group counting alike.
+pub(super) fn shares(table: &StateTable) -> (Vec<u32>, Vec<f32>) {
+    let mut shares = vec![0.0; table.vocabulary()];
+    for group in table.groups() {
+        let total: u32 = group.counts.iter().map(|(_, n)| n).sum();
+        let share = 1.0 / total.max(1) as f32 / table.groups().len() as f32;
+        group.counts.iter().for_each(|&(token, n)| shares[token as usize] += n as f32 * share);
+    }
+    let seen = shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0);
+    seen.map(|(token, share)| (token as u32, share)).unzip()
 }
 
 /// The item that a number between 0 and 1 falls on, each as wide as its weight.

@@ -347,3 +347,6 @@ impl Phi {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

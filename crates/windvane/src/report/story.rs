@@ -24,7 +24,7 @@ impl Results {
         let said =
             learned.iter().filter_map(|line| Some(format!("{} {:.2}", line.title(), unseen(line, 1)?)));
         let mut sentences = vec![format!(
-            "Share of goals reached on unseen dynamics of {} with the belief frozen after the context: {}.",
+            "Share of goals reached on unseen dynamics of {} by F alone (no planner), the belief frozen after the context: {}.",
             self.env,
             said.collect::<Vec<_>>().join(", ")
         )];
@@ -36,7 +36,7 @@ impl Results {
         );
         let online = learned.iter().filter_map(|line| Some((line.title(), unseen(line, 3)?)));
         sentences.extend(online.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(title, value)| {
-            format!("A belief that goes on learning while it acts reaches {value:.2} ({title}).")
+            format!("A belief that goes on learning while it acts reaches {value:.2} ({title}, F alone).")
         }));
         sentences.join(" ")
     }

@@ -2,6 +2,7 @@
 
 use super::published;
 use super::results::Results;
+use crate::planner::Planner;
 use crate::stats::Estimate;
 use crate::stats::table::{self, Cell, Line};
 use crate::sweep::ablation::ABLATIONS;
@@ -36,20 +37,24 @@ impl Results {
             let online = |column: usize| find("bayes-online").and_then(|line| line.cells[column].as_ref());
             let cells = [known, frozen.cells[1].as_ref(), online(2), online(3)].map(score);
             let title = "exact Bayes planner (ceiling)".to_owned();
-            rows.push([vec![title], cells.to_vec(), vec!["-".to_owned(); 2]].concat());
+            let cells = cells.into_iter().flat_map(|cell| ["-".to_owned(), cell]);
+            rows.push([vec![title], cells.collect(), vec!["-".to_owned(); 2]].concat());
         }
         for player in ["shortest-path", "beeline", "average-map", "random"] {
             rows.extend(find(player).map(|line| self.score_row(line)));
         }
-        let header =
-            ["player", "seen", "unseen", "seen, online", "unseen, online", "paper, seen", "paper, unseen"];
+        let mut header = vec!["player".to_owned()];
+        for column in ["seen", "unseen", "seen, online", "unseen, online"] {
+            header.extend([Planner::None, Planner::Sweeps].map(|planner| format!("{column}: {}", planner.title())));
+        }
+        header.extend(["paper, seen", "paper, unseen"].map(str::to_owned));
         Table {
             title: format!(
                 "Success on {}, {setting}{}",
                 self.env,
                 if several { ": mean \u{b1} std over seeds" } else { "" }
             ),
-            header: header.map(str::to_owned).to_vec(),
+            header,
             rows,
         }
     }
@@ -61,7 +66,12 @@ impl Results {
             ""
         };
         let mut cells = vec![format!("{}{mark}", line.title())];
-        cells.extend(line.cells.iter().map(|cell| score(cell.as_ref())));
+        for (alone, planned) in line.cells.iter().zip(&line.planned) {
+            // Reference players are no forward maps; those who plan stand with the planner.
+            let plans = !line.is_learned() && line.method != "random";
+            let both = if plans { [planned, alone] } else { [alone, planned] };
+            cells.extend(both.map(|cell| score(cell.as_ref())));
+        }
         for split in [Split::Train, Split::Test] {
             let paper = published::score(&self.env, &line.method, split);
             cells.push(paper.map_or("-".to_owned(), |[mean, std]| format!("{mean:.2} \u{b1} {std:.2}")));
@@ -79,7 +89,14 @@ impl Results {
 
     /// Interquartile means of one setting, with intervals.
     pub fn iqm_table(&self, setting: &str) -> Table {
-        let header = ["method", "seen", "unseen", "seen, online", "unseen, online", "detour, unseen"];
+        let header = [
+            "method",
+            "seen: F alone",
+            "unseen: F alone",
+            "seen, online: F alone",
+            "unseen, online: F alone",
+            "detour, unseen",
+        ];
         let row = |line: &&Line| {
             let mut cells = vec![line.title()];
             let words = |cell: &Option<Cell>| cell.as_ref().map_or("-".to_owned(), |c| estimate(&c.iqm));

@@ -3,6 +3,7 @@
 use super::{Estimate, Scores, bootstrap, iqm, mean_and_std};
 use crate::eval::BeliefMode;
 use crate::methods::METHODS;
+use crate::planner::Planner;
 use crate::sweep::Row;
 use serde::Serialize;
 use windvane_world::Split;
@@ -46,8 +47,10 @@ pub struct Line {
     pub context_steps: usize,
     /// Seeds.
     pub seeds: usize,
-    /// The columns, as in [`COLUMNS`].
+    /// F alone, in the columns of [`COLUMNS`]; of reference players, what they reached.
     pub cells: [Option<Cell>; 4],
+    /// The same with the planner.
+    pub planned: [Option<Cell>; 4],
     /// Mean gradient steps of a run.
     pub gradient_steps: f64,
     /// Mean CPU time of a run.
@@ -117,9 +120,11 @@ fn line(rows: &[&Row]) -> Line {
     let mut revisions: Vec<String> = rows.iter().map(|row| row.revision.clone()).collect();
     revisions.sort_unstable();
     revisions.dedup();
-    let cells = COLUMNS.map(|(belief, split)| {
-        let own = rows.iter().copied().filter(|row| row.belief == belief && row.split == split);
-        cell(&own.collect::<Vec<_>>(), &seeds)
+    let [cells, planned] = [Planner::None, Planner::Sweeps].map(|planner| {
+        COLUMNS.map(|(belief, split)| {
+            let own = |row: &&&Row| (row.planner, row.belief, row.split) == (planner, belief, split);
+            cell(&rows.iter().filter(own).copied().collect::<Vec<_>>(), &seeds)
+        })
     });
     // Each run counts once, however many rows it has.
     let of_runs = |value: fn(&Row) -> f64| {
@@ -132,6 +137,7 @@ fn line(rows: &[&Row]) -> Line {
         context_steps: rows[0].context_steps,
         seeds: seeds.len(),
         cells,
+        planned,
         gradient_steps: of_runs(|row| row.gradient_steps as f64),
         cpu_seconds: of_runs(|row| row.cpu_seconds),
         wall_seconds: of_runs(|row| row.wall_seconds),

@@ -238,7 +238,9 @@ pub fn read(path: &Path) -> Result<(Vec<Row>, Vec<usize>), LearnError> {
     let text = String::from_utf8_lossy(&bytes);
     let (mut rows, mut bad) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        match serde_json::from_str(line) {
+        match serde_json::from_str::<Row>(line) {
+            // Rows of earlier versions say how many sweeps the planner took before acting.
+            Ok(row) if line.contains("\"lookahead\":") => rows.push(Row { planner: Planner::Sweeps, ..row }),
             Ok(row) => rows.push(row),
             Err(_) => bad.push(number + 1),
         }

@@ -1,9 +1,10 @@
 //! The loop with a real learner: the belief of a tiny Randomized-Doors.
 
 use super::*;
-use crate::finite::belief::{BeliefConfig, BeliefTrainer};
-use crate::finite::survey::Survey;
-use crate::finite::view::BoxConfig;
+use crate::belief::BeliefConfig;
+use crate::belief::state_evidence::StateEvidenceObjective;
+use crate::belief::trainer::BeliefTrainer;
+use crate::data::{EncoderConfig, StateTable};
 use observe::JsonLines;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +15,7 @@ use windvane_world::{Split, Start};
 /// Where a test works: a folder, and what a few episodes in four layouts say.
 struct Bench {
     folder: tempfile::TempDir,
-    survey: Arc<Survey>,
+    table: Arc<StateTable>,
 }
 
 impl Bench {
@@ -30,16 +31,18 @@ impl Bench {
         };
         let data = collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ())
             .unwrap();
-        Self { survey: Arc::new(Survey::of(&data, &BoxConfig::default()).unwrap()), folder }
+        Self { table: Arc::new(StateTable::of(&data, &EncoderConfig::default(), 0.0).unwrap()), folder }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    fn learner(&self) -> BeliefTrainer {
+    fn learner(&self) -> BeliefTrainer<StateEvidenceObjective> {
         let config = BeliefConfig { steps: 20, batch: 4, width: 8, ..BeliefConfig::default() };
-        BeliefTrainer::new(self.survey.clone(), config, 5, &burn::tensor::Device::flex()).unwrap()
+        let device = burn::tensor::Device::flex();
+        let objective = StateEvidenceObjective::new(self.table.clone(), &config, 5, &device).unwrap();
+        BeliefTrainer::new(objective, &config)
     }
 
     /// Trains a fresh learner on the checkpoint called `name`, stopping after `until` steps if that comes first.
@@ -49,7 +52,7 @@ impl Bench {
         let stopper = Stopper { interrupt: &interrupt, until };
         let mut observers: Vec<Box<dyn Observer + '_>> =
             vec![Box::new(JsonLines::new(&path.with_extension("jsonl"))), Box::new(stopper)];
-        let nothing = |_: &BeliefTrainer, _| Ok(Evaluation::default());
+        let nothing = |_: &BeliefTrainer<StateEvidenceObjective>, _| Ok(Evaluation::default());
         train(&mut self.learner(), &SCHEDULE, &path, "belief of a test", nothing, &mut observers, &interrupt)
     }
 }

@@ -1,0 +1,293 @@
+//! Whole tiny runs: every method on listed states, on observations with an actor, and through the predictor.
+
+use super::*;
+use crate::agent::Acting;
+use crate::config::Plan;
+use crate::methods::{self, METHODS};
+use crate::nn::{TensorFile, transfers};
+use crate::train::observe::At;
+use std::sync::atomic::{AtomicBool, Ordering};
+use windvane_world::Reward;
+
+/// Tells nobody, and asks a training to stop after so many steps.
+struct Stopper {
+    until: u64,
+    interrupt: &'static AtomicBool,
+}
+
+struct StopAt(u64, &'static AtomicBool);
+
+impl Observer for StopAt {
+    fn logged(&mut self, at: &At, _: &Scores) -> Result<(), LearnError> {
+        if at.step >= self.0 {
+            self.1.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn evaluated(&mut self, _: &At, _: &Scores) -> Result<(), LearnError> {
+        Ok(())
+    }
+}
+
+impl Progress for Stopper {
+    fn collecting(&mut self, _: usize) -> Box<dyn Fn(usize) + Sync> {
+        Box::new(|_| ())
+    }
+
+    fn training(&mut self, what: &str) -> Box<dyn Observer> {
+        Box::new(StopAt(if what == "belief" { u64::MAX } else { self.until }, self.interrupt))
+    }
+}
+
+/// Settings small enough for a test.
+const TINY: &[&str] = &[
+    "data.train_contexts=3",
+    "data.test_contexts=2",
+    "data.episodes=6",
+    "belief.steps=4",
+    "belief.batch=4",
+    "belief.width=8",
+    "belief.cached=8",
+    "fb.steps=4",
+    "fb.contexts=2",
+    "fb.tasks=3",
+    "features.steps=3",
+    "features.dim=12",
+    "correction.steps=3",
+    "eval.rounds=1",
+    "eval.contexts=2",
+];
+const LISTED: &[&str] = &["fb.net.width=16", "fb.net.blocks=1", "fb.net.head_width=16", "belief.context.mix=0.5"];
+const OBSERVED: &[&str] = &[
+    "encoder.action_repeat=5",
+    "belief.dim=12",
+    "belief.queries=4",
+    "belief.predictor_width=16",
+    "belief.min_context=10",
+    "belief.max_context=40",
+    "fb.dim=12",
+    "fb.transitions=4",
+    "fb.net.preprocessor=[16]",
+    "fb.net.embedding=8",
+    "fb.net.trunk=[16]",
+    "fb.net.backward=[16]",
+];
+
+fn run_of(env: &str, preset: &str, method: &str, folder: &Path, set: &[&[&str]]) -> Run {
+    let mut layers = Plan::preset(env, preset).unwrap();
+    for setting in TINY.iter().chain(set.concat().iter()) {
+        layers = layers.set(setting).unwrap();
+    }
+    let plan = layers.value().check().unwrap();
+    Run::in_folder(plan, *methods::find(method).unwrap(), 1, folder)
+}
+
+/// Trains until `until` steps of the last stage; the agent if that is all.
+fn trained(run: &Run, until: u64) -> Option<Agent> {
+    let interrupt: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let world = run.world().unwrap();
+    let mut progress = Stopper { until, interrupt };
+    let device = Device::flex();
+    let mut at = RunContext { world: &*world, device: &device, progress: &mut progress, interrupt };
+    run.agent(&mut at).unwrap()
+}
+
+/// Every kind of run there is: environment, preset, settings.
+fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    vec![
+        ("doors", "quick", vec![]),
+        ("doors", "quick", vec!["fb.forward=paper", "fb.target_depth=1", "fb.backward=network"]),
+        ("doors", "paper", vec!["encoder.action_repeat=1"]),
+        ("pointmass", "networks", vec![]),
+        ("pointmass", "paper", vec![]),
+        (
+            "pointmass",
+            "networks",
+            vec![
+                "encoder.directions=0",
+                "fb.net.kind=film",
+                "fb.backward=fourier",
+                "fb.value_head=log",
+                "fb.log_value_coef=0.1",
+                "fb.target_depth=3",
+                "fb.hindsight=0.3",
+                "actor.normalize_q=true",
+                "actor.bc=0.1",
+            ],
+        ),
+    ]
+}
+
+fn shape(preset: &str, set: &[&str], env: &str) -> Vec<&'static str> {
+    let listed = env == "doors" && preset == "quick";
+    let _ = set;
+    if listed { LISTED.to_vec() } else { OBSERVED.to_vec() }
+}
+
+/// Actions of F alone and Q along a random trajectory, for a goal.
+fn behaviour(agent: &Agent, world: &dyn Cmdp, eval: &EvalConfig) -> Vec<ScoreRow> {
+    let mut rows = Vec::new();
+    for belief in [BeliefMode::Frozen, BeliefMode::Online] {
+        rows.extend(evaluate(world, agent, Split::Test, belief, eval, 1).unwrap());
+    }
+    rows
+}
+
+#[test]
+fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
+    for (env, preset, set) in kinds() {
+        for method in METHODS {
+            let place = tempfile::tempdir().unwrap();
+            let folder = place.path().join("run");
+            let run = run_of(env, preset, method.name, &folder, &[&shape(preset, &set, env), &set]);
+            RunFolder::open(&folder).unwrap();
+            run.record(&RunFolder::open(&folder).unwrap()).unwrap();
+            let agent = trained(&run, u64::MAX).unwrap_or_else(|| panic!("{} on {env}/{preset}", method.name));
+            let world = run.world().unwrap();
+            let before = behaviour(&agent, &*world, &run.plan.eval);
+            // Elsewhere, without data, belief or checkpoints: only the agent itself is needed.
+            let moved = place.path().join("elsewhere");
+            std::fs::create_dir(&moved).unwrap();
+            for name in ["run.json", "model"] {
+                std::fs::rename(folder.join(name), moved.join(name)).unwrap();
+            }
+            let again = Run::read(&moved).unwrap();
+            let loaded = again.load_agent().unwrap();
+            let after = behaviour(&loaded, &*again.world().unwrap(), &again.plan.eval);
+            assert_eq!(before, after, "{} on {env}/{preset} {set:?}", method.name);
+            assert_eq!(loaded.method(), method);
+            if agent.can_plan() {
+                let eval = EvalConfig { planner: Planner::Sweeps, ..run.plan.eval };
+                assert_eq!(behaviour(&agent, &*world, &eval), behaviour(&loaded, &*world, &eval));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_taken_up_again_goes_on_bit_for_bit() {
+    for (env, preset, set) in kinds() {
+        for method in ["rfb", "hilp"] {
+            let weights = |until: &[u64]| {
+                let place = tempfile::tempdir().unwrap();
+                let run = run_of(env, preset, method, place.path(), &[&shape(preset, &set, env), &set]);
+                until.iter().for_each(|&until| drop(trained(&run, until)));
+                let file = TensorFile::from_bytes(&std::fs::read(run.checkpoint()).unwrap()).unwrap();
+                let names: Vec<String> = file.names().map(str::to_owned).collect();
+                names.into_iter().map(|name| (file.values(&name).unwrap().to_vec(), name)).collect::<Vec<_>>()
+            };
+            assert!(weights(&[u64::MAX]) == weights(&[2, u64::MAX]), "{method} on {env}/{preset} {set:?}");
+        }
+    }
+}
+
+#[test]
+fn a_training_step_reads_nothing_from_the_device() {
+    fn reads<L: Learner>(mut learner: L) -> u64 {
+        learner.train_step(0).unwrap();
+        let before = transfers();
+        let metrics = learner.train_step(1).unwrap();
+        assert!(!metrics.is_empty());
+        transfers().reads - before.reads
+    }
+    for (env, preset, set) in kinds() {
+        let place = tempfile::tempdir().unwrap();
+        let run = run_of(env, preset, "rfb", place.path(), &[&shape(preset, &set, env), &set]);
+        let (device, world) = (Device::flex(), run.world().unwrap());
+        let interrupt = AtomicBool::new(false);
+        let mut progress = Stopper { until: u64::MAX, interrupt: Box::leak(Box::new(AtomicBool::new(false))) };
+        let mut at = RunContext { world: &*world, device: &device, progress: &mut progress, interrupt: &interrupt };
+        let data = run.data(&mut at).unwrap();
+        let experience = run.experience(data, &device).unwrap();
+        let Plan { belief: config, fb, actor, .. } = &run.plan;
+        match experience {
+            Experience::Listed(table) => {
+                let objective = StateEvidenceObjective::new(table.clone(), config, 1, &device).unwrap();
+                let belief = objective.model().clone();
+                assert_eq!(reads(BeliefTrainer::new(objective, config)), 0, "belief on {env}/{preset}");
+                let model = ListedModel::new(table.clone(), None, fb, 0.0, 1, &device).unwrap();
+                let (_, contexts) = conditioning::listed(&run.method, &table, Some(&belief), (config, fb), 1);
+                let tasks = TaskDistribution::new(run.method.draw, fb, belief.dim()).unwrap();
+                let objective = ListedObjective::new(model, contexts, tasks, 1);
+                assert_eq!(reads(FbTrainer::new(objective, fb, None)), 0, "F on {env}/{preset}");
+            }
+            Experience::Observations(replay) => {
+                let objective = TransitionSetObjective::new(replay.clone(), config, 1, &device).unwrap();
+                let belief = Arc::new(objective.model().clone());
+                assert_eq!(reads(BeliefTrainer::new(objective, config)), 0, "belief on {env}/{preset}");
+                let (conditioner, contexts) =
+                    conditioning::observations(&run.method, &replay, Some(&belief), (config, fb), 1);
+                let width = conditioner.width(replay.groups());
+                let model = ObservationModel::new(
+                    replay.codec().clone(),
+                    width,
+                    Some(belief.clone()),
+                    None,
+                    (fb, actor),
+                    1,
+                    &device,
+                );
+                let model = model.unwrap();
+                let trainer = model.actor.as_ref().map(|net| ActorTrainer::new(net, actor));
+                let tasks = TaskDistribution::new(run.method.draw, fb, belief.dim()).unwrap();
+                let objective = ObservationObjective::new(model, replay, contexts, tasks, 1);
+                assert_eq!(reads(FbTrainer::new(objective, fb, trainer)), 0, "F on {env}/{preset} {set:?}");
+            }
+        }
+    }
+}
+
+/// One layout of Four-Rooms, told everything about it: the forward map alone knows the way from everywhere to everywhere.
+#[test]
+fn f_alone_is_right_in_nearly_all_pairs_of_state_and_goal_of_one_layout() {
+    let place = tempfile::tempdir().unwrap();
+    let set = [
+        "data.train_contexts=1",
+        "data.episodes=60",
+        "fb.steps=500",
+        "fb.contexts=1",
+        "fb.tasks=24",
+        "fb.net.width=64",
+        "fb.net.blocks=2",
+        "fb.net.head_width=128",
+        "eval.contexts=1",
+    ];
+    let run = run_of("four-rooms", "standard", "oracle-id", place.path(), &[&set]);
+    let agent = trained(&run, u64::MAX).unwrap();
+    let world = run.world().unwrap();
+    let examiner = exact::Examiner::new(&agent, &*world, &run.plan.eval, 1).unwrap();
+    let exactness = examiner.exactness(1, usize::MAX).unwrap();
+    assert!(exactness.optimal_share() >= 0.995, "{exactness:?}");
+}
+
+#[test]
+fn an_unseen_context_is_nothing_that_oracle_id_knows() {
+    let place = tempfile::tempdir().unwrap();
+    let run = run_of("doors", "quick", "oracle-id", place.path(), &[LISTED]);
+    let (agent, world) = (trained(&run, u64::MAX).unwrap(), run.world().unwrap());
+    let nothing = agent.evidence(&[]);
+    let [known, unseen] = [Split::Train, Split::Test].map(|split| {
+        agent.known(&[world.contexts(split)[0]], &[&nothing]).dynamics
+    });
+    assert_ne!(known, unseen);
+    assert_eq!(unseen, agent.table().unwrap().average(), "the average of all that it knows");
+}
+
+#[test]
+fn a_goal_is_b_of_its_state_and_a_reward_the_mean_of_rewarded_features() {
+    let place = tempfile::tempdir().unwrap();
+    let run = run_of("doors", "quick", "fb", place.path(), &[LISTED]);
+    let agent = trained(&run, u64::MAX).unwrap();
+    let (dim, states) = (agent.dim(), agent.visited.states.clone());
+    let goal = states[..2].to_vec();
+    let z = agent.task(&Reward::Goal { goal: goal.clone(), tolerance: 0.0 });
+    let cosine = |a: &[f32], b: &[f32]| {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    };
+    assert!(cosine(&z, &agent.backward(&goal)) > 0.9999);
+    assert!((z.iter().map(|x| x * x).sum::<f32>() - dim as f32).abs() < 1e-2);
+    let acting = Acting::F_ALONE;
+    assert_eq!(acting.planner, Planner::None, "F alone is what acts by default");
+}
