@@ -156,7 +156,7 @@ fn foreign_newer_and_damaged_checkpoints_are_refused_by_name() {
 
 #[test]
 fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() {
-    struct Broken(BeliefTrainer);
+    struct Broken(BeliefTrainer<StateEvidenceObjective>);
     impl Learner for Broken {
         fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
             let mut metrics = self.0.train_step(step)?;
@@ -232,7 +232,7 @@ fn rows_hold_the_means_of_their_steps_and_cost_one_read_each() {
 fn a_target_that_is_reached_ends_the_training_early() {
     let bench = Bench::new();
     let never = AtomicBool::new(false);
-    let good = |_: &BeliefTrainer, step| {
+    let good = |_: &BeliefTrainer<StateEvidenceObjective>, step| {
         Ok(Evaluation { scores: vec![("steps", step as f64)], good_enough: step >= 10 })
     };
     let schedule = Schedule { eval_every: 5, ..SCHEDULE };
