@@ -182,7 +182,9 @@ fn complete(path: &Path) -> bool {
         file.take(length).read_to_end(&mut text).ok()?;
         serde_json::from_slice(&text).ok()
     };
-    header().is_some_and(|header| header["__metadata__"]["complete"] == "true")
+    let words =
+        |header: Value| serde_json::from_str::<Value>(header["__metadata__"]["windvane"].as_str()?).ok();
+    header().and_then(words).is_some_and(|words| words["complete"] == "true")
 }
 
 /// A value without quotes.

@@ -77,7 +77,8 @@ impl Drop for Progress {
             Shown::Bar(bar) => bar.finish_and_clear(),
             Shown::Lines(lines) => {
                 let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-                if lines.done > lines.before {
+                // What ends early says itself why.
+                if lines.done > lines.before && lines.done >= lines.total {
                     output::note(&lines.line(Instant::now()));
                 }
             }
@@ -143,6 +144,7 @@ fn rate(speed: f64) -> String {
 /// Seconds in words.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
+        s if s < 9.95 => format!("{s:.1} s"),
         s if s < 90.0 => format!("{s:.0} s"),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),

@@ -17,10 +17,9 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut crate::command_line(), "windvane", &mut script);
         output::raw(&script);
-        Ok(())
     }
 }

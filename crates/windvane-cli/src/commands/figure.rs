@@ -83,14 +83,10 @@ impl Figure {
 
 /// Draws every figure that looks into data and agents into the folder of a sweep; what cannot be drawn is said. Figures of
 /// the same runs are not drawn twice.
-pub(crate) fn draw_inside(sweep: &Sweep) -> anyhow::Result<()> {
-    let folder = &sweep.folder;
+pub(crate) fn draw_inside(folder: &Path) -> anyhow::Result<()> {
     let stamp = folder.join("figures").join(DRAWN);
-    let scored = sweep.manifest.units.iter().filter(|unit| sweep.place(unit).join(SCORES).exists());
-    let runs = scored.map(|unit| sweep.run_folder(unit)).collect::<Result<Vec<_>, _>>()?;
-    let names = runs.iter().filter_map(|run| run.file_name()?.to_str());
-    let made_of = names.map(|name| format!("{name}\n")).collect::<String>();
-    if std::fs::read_to_string(&stamp).is_ok_and(|before| before == made_of) {
+    let runs = scored_runs(folder)?;
+    if std::fs::read_to_string(&stamp).is_ok_and(|before| before == runs) {
         return Ok(());
     }
     let inside = match Inside::open(folder) {
@@ -110,7 +106,19 @@ pub(crate) fn draw_inside(sweep: &Sweep) -> anyhow::Result<()> {
             Err(error) => output::note(&format!("{error}")),
         }
     }
-    Ok(write_atomically(&stamp, made_of.as_bytes())?)
+    Ok(write_atomically(&stamp, runs.as_bytes())?)
+}
+
+/// The runs of a sweep's main experiment that have their scores, a line each.
+fn scored_runs(folder: &Path) -> anyhow::Result<String> {
+    let manifest = Manifest::path(folder, MAIN);
+    if !manifest.exists() {
+        return Ok(String::new());
+    }
+    let sweep = Sweep::open(&manifest)?;
+    let scored = sweep.manifest.units.iter().filter(|unit| sweep.place(unit).join(SCORES).exists());
+    let runs = scored.map(|unit| sweep.run_folder(unit)).collect::<Result<Vec<_>, _>>()?;
+    Ok(runs.iter().filter_map(|run| run.file_name()?.to_str()).collect::<Vec<_>>().join("\n"))
 }
 
 /// What figures of agents look into.

@@ -77,7 +77,10 @@ impl Command {
             Self::Export(command) => command.run(),
             Self::Adapt(command) => command.run(),
             Self::Bench(command) => command.run(),
-            Self::Completions(command) => command.run(),
+            Self::Completions(command) => {
+                command.run();
+                Ok(())
+            }
             Self::Man(command) => command.run(),
         }
     }

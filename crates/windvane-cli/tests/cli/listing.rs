@@ -81,7 +81,7 @@ fn shells_and_man_know_every_command() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = success(&["completions", shell]);
         assert!(
-            ["reproduce", "--context-steps", "compare"].iter().all(|word| script.contains(word)),
+            ["reproduce", "context-steps", "compare"].iter().all(|word| script.contains(word)),
             "{shell}"
         );
     }

@@ -80,7 +80,7 @@ impl<T: Serialize + DeserializeOwned> Layers<T> {
                 Value::Table(inner) => self.add_settings(&key, inner, all),
                 value => {
                     let origin = self.origins.get(&key).map_or("default", String::as_str).to_owned();
-                    all.push(Setting { key, value: value.clone(), origin });
+                    all.push(Setting { key, value: shortest(value), origin });
                 }
             }
         }
@@ -94,6 +94,16 @@ impl<T: Serialize + DeserializeOwned> Layers<T> {
             .try_into()
             .map_err(|e: toml::de::Error| error(origin, e.to_string().trim_end()))?;
         Ok(self)
+    }
+}
+
+/// A number as a person would write it: one that came from single precision is short there, and long in double.
+fn shortest(value: &Value) -> Value {
+    match value {
+        Value::Float(x) if f64::from(*x as f32) == *x => {
+            Value::Float((*x as f32).to_string().parse().unwrap_or(*x))
+        }
+        other => other.clone(),
     }
 }
 
@@ -259,6 +269,12 @@ mod tests {
         {
             assert!(told.iter().any(|line| line == expected), "{expected}: {told:?}");
         }
+    }
+
+    #[test]
+    fn single_precision_is_shown_as_it_was_written() {
+        assert_eq!(shortest(&Value::Float(f64::from(0.95_f32))), Value::Float(0.95));
+        assert_eq!(shortest(&Value::Float(0.1)), Value::Float(0.1));
     }
 
     #[test]

@@ -94,6 +94,11 @@ impl Look {
         Self { colour: colour_of(method), width: 1.4 + 2.4 * rest, dash: None }
     }
 
+    /// The order in which `count` series are drawn: dashes over lines, so that both show where they meet.
+    pub fn order(count: usize) -> impl Iterator<Item = usize> {
+        (0..count).step_by(2).chain((1..count).step_by(2))
+    }
+
     /// In dashes.
     #[must_use]
     pub fn dashed(self) -> Self {

@@ -47,7 +47,12 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line], format: Format) -> 
     entries.push((Mark::Line(Ink::LINE), "exact ceiling of a frozen belief"));
     entries.push((look("").dashed().mark(), "dashed: belief goes on learning"));
     let sheet = format.sheet(230.0, &entries);
-    let subtitle = format!("{env}: mean over seeds with 95% bootstrap interval; {}", about.about);
+    let seeds = if lines.iter().any(|line| line.seeds > 1) {
+        "mean over seeds with 95% bootstrap interval"
+    } else {
+        "1 seed"
+    };
+    let subtitle = format!("{env}: {seeds}; {}", about.about);
     let mut svg = sheet.begin(&format!("Success by {}", about.axis), format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
@@ -105,15 +110,20 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
     let entries: Vec<(Mark, &str)> =
         looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
     let sheet = format.sheet(220.0, &entries);
-    let subtitle =
-        format!("{env}: mean over seeds with the band between the lowest and the highest; one game per task");
+    let seeds = if points.iter().any(|point| point.seed != points[0].seed) {
+        "mean over seeds with the band between the lowest and the highest"
+    } else {
+        "1 seed"
+    };
+    let subtitle = format!("{env}: {seeds}; one game per task");
     let mut svg = sheet.begin("Learning curves of the agents", format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
         let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03));
         axes.draw(&mut svg);
-        for (method, look) in methods.iter().zip(&looks).filter(|_| played[index]) {
+        for place in Look::order(methods.len()).filter(|_| played[index]) {
+            let method = &methods[place];
             let own: Vec<&CurvePoint> = points.iter().copied().filter(|p| p.method == *method).collect();
             let mut steps: Vec<u64> = own.iter().map(|p| p.step).collect();
             steps.sort_unstable();
@@ -129,7 +139,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
                     [step as f64, low, stats::mean(&values), high]
                 })
                 .collect();
-            banded(&mut svg, &axes, &band, *look);
+            banded(&mut svg, &axes, &band, looks[place]);
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, "gradient steps", if sheet.is_leftmost(index) { "success" } else { "" });
@@ -157,11 +167,11 @@ pub fn profiles(env: &str, lines: &[&Line], format: Format) -> Picture {
         let axes = Axes::new(rect, (0.0, 1.0), (0.0, 1.03));
         axes.draw(&mut svg);
         let column = COLUMNS.iter().position(|c| *c == (BeliefMode::Frozen, split)).unwrap_or(0);
-        for (line, look) in learned.iter().zip(&looks) {
-            let Some(cell) = &line.cells[column] else { continue };
+        for place in Look::order(learned.len()) {
+            let Some(cell) = &learned[place].cells[column] else { continue };
             let shares = stats::profile(&cell.scores, &thresholds);
             let points = thresholds.iter().zip(&shares).map(|(t, share)| axes.at(*t, *share));
-            svg.polyline(points, &look.line());
+            svg.polyline(points, &looks[place].line());
         }
         axes.frame(&mut svg);
         let left = if sheet.is_leftmost(index) { "share of seeds and tasks" } else { "" };

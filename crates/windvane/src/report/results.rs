@@ -145,7 +145,9 @@ impl Results {
         }
         for (name, lines) in &self.ablations {
             let Some(about) = ABLATIONS.iter().find(|a| a.name == *name) else { continue };
-            let caption = format!("Ablation: {}. Bands are 95% bootstrap intervals.", about.about);
+            let several = lines.iter().any(|line| line.seeds > 1);
+            let bands = if several { " Bands are 95% bootstrap intervals." } else { "" };
+            let caption = format!("Ablation: {}.{bands}", about.about);
             let draw = |format| curves::ablation(about, &self.env, lines, format);
             add(format!("ablation-{name}"), caption, &draw);
         }
@@ -153,9 +155,10 @@ impl Results {
             let lines = self.lines_of(setting);
             let points: Vec<&CurvePoint> = self.curve.iter().filter(|p| p.setting == setting).collect();
             if !points.is_empty() {
+                let several = lines.iter().any(|line| line.is_learned() && line.seeds > 1);
+                let bands = if several { " Bands are from the lowest to the highest seed." } else { "" };
                 let caption = format!(
-                    "{setting}: success while the agents are trained, on the belief that was trained before. Bands \
-                     are from the lowest to the highest seed."
+                    "{setting}: success while the agents are trained, on the belief that was trained before.{bands}"
                 );
                 let played = [0, 1].map(|column| lines.iter().any(|line| line.cells[column].is_some()));
                 let draw = |format| curves::learning(&self.env, &points, played, format);

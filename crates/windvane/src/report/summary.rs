@@ -9,7 +9,7 @@ use windvane_world::picture::{
 use windvane_world::{Split, picture::Anchor, picture::TextStyle};
 
 /// Room for one method, on a wide and on a narrow sheet.
-const SLOTS: [f64; 2] = [84.0, 62.0];
+const SLOTS: [f64; 2] = [84.0, 66.0];
 /// Width of a bar, likewise.
 const BARS: [f64; 2] = [26.0, 19.0];
 /// Dashes of the levels of reference players.

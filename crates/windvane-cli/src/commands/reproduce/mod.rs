@@ -95,7 +95,7 @@ pub(crate) fn do_and_report(
     // What could be done is shown, whatever else failed.
     let _figures_can_be_drawn_again = interrupt::at_once()?;
     if failed.len() < sweep.manifest.units.len() {
-        Threads::new(jobs)?.run(|| figure::draw_inside(sweep))?;
+        Threads::new(jobs)?.run(|| figure::draw_inside(&sweep.folder))?;
         report::write_and_say(&sweep.folder, json)?;
     }
     anyhow::ensure!(failed.is_empty(), "{} units failed; see {}", failed.len(), failed.join(", "));
