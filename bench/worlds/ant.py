@@ -2,7 +2,7 @@
 
     python ant.py [ROUNDS]
 
-Both step eight ants at random with all 105 observations, rewards and restarts.
+Both step eight healthy ants in still air at random, with contact forces, rewards and restarts.
 """
 
 import os
@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = 8000
+STEPS = 20_000
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 

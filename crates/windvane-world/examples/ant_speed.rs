@@ -9,9 +9,9 @@ use windvane_world::{ContextId, Start, rng};
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
     let steps: usize = std::env::args().nth(1).ok_or("usage: ant_speed STEPS")?.parse()?;
-    let world = make("ant-wind-contacts", &WorldConfig::default())?;
+    let world = make("ant-fault", &WorldConfig::default())?;
     let spec = world.spec();
-    let mut ants = (0..8).map(|wind| world.instantiate(ContextId(wind))).collect::<Result<Vec<_>, _>>()?;
+    let mut ants = (0..8).map(|_| world.instantiate(ContextId(0))).collect::<Result<Vec<_>, _>>()?;
     let mut rng = rng::stream(0, "benchmark", &[]);
     let mut obs = vec![0.0; spec.obs_dim()];
     let mut action = spec.action.buffer();
