@@ -2,8 +2,7 @@
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use windvane::stats::{self, Estimate, Scores};
@@ -11,8 +10,6 @@ use windvane_world::rng::stream;
 
 /// Folders below the one asked for in which runs are looked for.
 const DEEPEST: usize = 4;
-/// Largest header of a checkpoint that is read.
-const LARGEST_HEADER: u64 = 1 << 26;
 /// The fields of a score row that say which scores belong together, in the order they are told.
 const KINDS: [&str; 3] = ["split", "belief", "planner"];
 
@@ -26,7 +23,7 @@ pub(crate) struct Found {
 /// The success of one kind of play.
 #[derive(Clone)]
 pub(crate) struct Score {
-    /// For instance "test frozen".
+    /// For instance "test frozen none": the split, the belief, the planner.
     pub(crate) kind: String,
     /// The mean, with the 95% interval of a bootstrap over contexts; without one there is no interval.
     pub(crate) success: Estimate,
@@ -77,7 +74,7 @@ impl Found {
 
     /// Where its training stands.
     pub(crate) fn state(&self) -> String {
-        if complete(&self.path.join("agent.safetensors")) {
+        if self.path.join("model/config.json").is_file() {
             return "finished".to_owned();
         }
         let logs = ["agent", "belief"].map(|stage| (stage, self.path.join(format!("{stage}.jsonl"))));
@@ -169,22 +166,6 @@ fn by_context(rows: &[&Value]) -> Scores {
         stats::mean(&own.map(|row| won(&row)).collect::<Vec<_>>())
     };
     contexts.iter().map(|context| tasks.iter().map(|task| score(context, task)).collect()).collect()
-}
-
-/// Whether a checkpoint says that its training is over; its header is all that is read.
-fn complete(path: &Path) -> bool {
-    let header = || -> Option<Value> {
-        let mut file = File::open(path).ok()?;
-        let mut length = [0; 8];
-        file.read_exact(&mut length).ok()?;
-        let length = Some(u64::from_le_bytes(length)).filter(|length| *length <= LARGEST_HEADER)?;
-        let mut text = Vec::new();
-        file.take(length).read_to_end(&mut text).ok()?;
-        serde_json::from_slice(&text).ok()
-    };
-    let words =
-        |header: Value| serde_json::from_str::<Value>(header["__metadata__"]["windvane"].as_str()?).ok();
-    header().and_then(words).is_some_and(|words| words["complete"] == "true")
 }
 
 /// A value without quotes.

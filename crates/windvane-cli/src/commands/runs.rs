@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Lists the runs below a folder: method, environment, seed, state of the training, scores, age and size.
 ///
-/// Scores are shares of goals reached with the belief frozen, on contexts seen in training and on unseen ones; "-" where
+/// Scores are shares of goals reached by F alone with the belief frozen, on contexts seen in training and on unseen ones; "-" where
 /// none were taken (the runs of `reproduce` have theirs in its score rows).
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -48,7 +48,7 @@ fn age(run: &Found) -> Option<u64> {
 fn line(run: &Found) -> Vec<String> {
     let scores = run.scores();
     let of = |split: &str| {
-        let kind = scores.iter().find(|score| score.kind.starts_with(&format!("{split} frozen")));
+        let kind = scores.iter().find(|score| score.kind == format!("{split} frozen none"));
         kind.map_or("-".to_owned(), |score| format!("{:.3}", score.success.value))
     };
     vec![

@@ -35,7 +35,7 @@ fn models() -> &'static Path {
             for (name, env, more) in [
                 ("grid", "doors", &[][..]),
                 ("point", "pointmass", &[][..]),
-                ("listed", "doors", &["core=listed", "belief.steps=3", "fb.steps=3", "belief.cached=8"]),
+                ("listed", "doors", &["encoder.states=listed", "fb.backward=table", "fb.dim=90"]),
             ] {
                 let (data, run) = (path(&format!("{name}-data")), path(&format!("{name}-run")));
                 success(&["collect", "--env", env, "--contexts", "3", "--episodes", "3", "--out", &data]);

@@ -188,13 +188,13 @@ fn what_cannot_be_trained_or_evaluated_is_said_in_a_line() {
     let mut other = train("fb", out);
     other.extend(["--seed", "1"]);
     assert!(failure(&other).contains("holds a run with other settings"));
-    let agent = folder.path().join("run/agent.safetensors");
+    let agent = folder.path().join("run/model/model.safetensors");
     let mut bytes = std::fs::read(&agent).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     std::fs::write(&agent, bytes).unwrap();
     let error = failure(&["eval", out]);
-    assert!(error.contains("agent.safetensors") && error.contains("damaged"), "{error}");
+    assert!(error.contains("model.safetensors"), "{error}");
 }
 
 /// The tensors of a checkpoint by name, without its notes of time.
@@ -283,7 +283,7 @@ fn training_stops_early_once_it_is_good_enough() {
     let log = std::fs::read_to_string(out.join("agent.jsonl")).unwrap();
     let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     assert_eq!(last["step"], 10, "the first of five looks is enough: {log}");
-    for metric in ["train success", "optimal 1-4", "ortho error", "Q scale"] {
+    for metric in ["train success", "optimal 1-4", "ortho error", "largest Q"] {
         assert!(last[metric].is_number(), "{metric}: {last}");
     }
     let findings = json(&["doctor", out.to_str().unwrap(), "--json"]);

@@ -20,13 +20,13 @@ fn runs_are_listed_and_compared() {
     assert_eq!(of("fb")["state"], "finished");
     assert!(of("fb")["bytes"].as_u64().unwrap() > 1000 && of("fb")["age_seconds"].is_u64());
     let scored = json(&["eval", &fb, "--json"]);
-    let listed = of("fb")["scores"]["test frozen"].as_f64().unwrap();
+    let listed = of("fb")["scores"]["test frozen none"].as_f64().unwrap();
     assert!((listed - scored["success"].as_f64().unwrap()).abs() < 1e-9, "the score of `eval`");
     let table = success(&["runs", folder.path().to_str().unwrap()]);
     assert!(table.starts_with("run ") && table.contains("finished"), "{table}");
 
     // A training that is not over says how far it is.
-    std::fs::remove_file(folder.path().join("fb/agent.safetensors")).unwrap();
+    std::fs::remove_dir_all(folder.path().join("fb/model")).unwrap();
     assert!(success(&["runs", &fb]).contains("agent step 4 of 4"));
 
     let compared = json(&["compare", &fb, &bfb, "--json"]);
@@ -34,7 +34,7 @@ fn runs_are_listed_and_compared() {
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
     assert_eq!(names, ["method", "seed", "fb.kappa"], "what differs and nothing else");
     assert_eq!(settings["seed"], serde_json::json!(["0", "3"]));
-    for kind in ["train frozen", "test frozen", "train online", "test online"] {
+    for kind in ["train frozen none", "test frozen sweeps"] {
         let score = &compared["scores"][kind][1];
         let [low, high] = [0, 1].map(|end| score["interval"][end].as_f64().unwrap());
         assert!((low..=high).contains(&score["success"].as_f64().unwrap()), "{kind}: {score}");
@@ -49,7 +49,7 @@ fn a_dry_run_tells_every_setting_with_its_origin_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let file = folder.path().join("mine.toml");
-    std::fs::write(&file, "[agent]\nkappa = 30\n").unwrap();
+    std::fs::write(&file, "[fb]\nkappa = 30\n").unwrap();
     let mut arguments = train("rfb", out.to_str().unwrap());
     arguments.extend(["--config", file.to_str().unwrap(), "--dry-run", "--json"]);
     let document = json(&arguments);

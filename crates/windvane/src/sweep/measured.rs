@@ -3,7 +3,7 @@
 use super::ablation::{self, ABLATIONS};
 use super::manifest::{Manifest, REFERENCE, Unit};
 use super::paths::CurvePoint;
-use super::row;
+use super::row::{self, Found};
 use super::simulate::{Prints, Product, Work};
 use super::unit::{CURVE, Sweep};
 use crate::config::Plan;
@@ -49,8 +49,7 @@ impl Table {
     /// The main experiment and all ablations with `seeds` seeds, with the costs of the units done in `folder`.
     pub fn of(folder: &Path, seeds: u64) -> Result<Self, LearnError> {
         let known = known(folder)?;
-        let main = Manifest::read(&Manifest::path(folder, ablation::MAIN))?;
-        let env = main.env.clone();
+        let env = Found::below(folder)?.rows[0].1.env.clone();
         let base = Plan::preset(&env, "standard")?;
         let mut table = Self { env: env.clone(), ..Self::default() };
         for name in std::iter::once(ablation::MAIN).chain(ABLATIONS.iter().map(|ablation| ablation.name)) {
