@@ -53,7 +53,7 @@ const CRITIC: Mlp = Mlp { sizes: [INPUTS, WIDTH, WIDTH, 1] };
 pub struct Config {
     /// Seed of everything random.
     pub seed: u64,
-    /// Updates, of 4,096 steps each. 300: a mean return of 618 in the paper's training winds, in 2.5 CPU-minutes.
+    /// Updates, of 4,096 steps each. 300: a mean return of 618 in the paper's training winds, within three CPU-minutes.
     pub updates: usize,
 }
 
