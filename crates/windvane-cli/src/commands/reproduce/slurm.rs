@@ -249,9 +249,10 @@ fn remember(job: &Job<'_>, submitted: &Submitted) -> anyhow::Result<()> {
 
 /// Earlier submissions of this sweep.
 fn records(job: &Job<'_>) -> anyhow::Result<Vec<Submitted>> {
+    let prefix = format!("{}-", job.sweep.manifest.sweep);
     let ours = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with(&format!("{}-", job.sweep.manifest.sweep)) && name.ends_with(".json")
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        name.starts_with(&prefix) && path.extension().is_some_and(|kind| kind == "json")
     };
     let Ok(entries) = std::fs::read_dir(job.folder()) else { return Ok(Vec::new()) };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
