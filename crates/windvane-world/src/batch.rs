@@ -1,6 +1,6 @@
 //! Many environments in lockstep.
 
-use crate::env::{Action, ActionSpace, Actions, Start};
+use crate::env::{Action, ActionSpace, Actions, Env, EnvSpec, Start};
 use crate::error::WorldError;
 use crate::rng::Rng;
 use rayon::prelude::*;
@@ -21,6 +21,44 @@ pub trait BatchEnv: Send {
     /// Takes one step in every environment and writes all observations, one row each. If an action is outside the
     /// action space, nothing moves.
     fn step(&mut self, actions: &Actions, obs: &mut [f32]) -> Result<(), WorldError>;
+}
+
+/// Any environments, stepped one after the other.
+pub struct OneByOne {
+    envs: Vec<Box<dyn Env>>,
+    space: ActionSpace,
+    name: String,
+}
+
+impl OneByOne {
+    /// Environments that look like `spec`.
+    pub fn new(spec: &EnvSpec, envs: Vec<Box<dyn Env>>) -> Self {
+        Self { envs, space: spec.action.clone(), name: spec.name.clone() }
+    }
+}
+
+impl BatchEnv for OneByOne {
+    fn len(&self) -> usize {
+        self.envs.len()
+    }
+
+    fn reset(&mut self, index: usize, start: Start, rng: &mut Rng, obs: &mut [f32]) {
+        // An environment that cannot begin shows nothing new; its first step says why.
+        let _ = self.envs[index].reset(start, rng, obs);
+    }
+
+    fn step(&mut self, actions: &Actions, obs: &mut [f32]) -> Result<(), WorldError> {
+        let width = obs.len() / self.envs.len().max(1);
+        for i in 0..self.envs.len() {
+            if !self.space.contains(actions.get(i)) {
+                return Err(self.space.reject(&self.name, actions.get(i)));
+            }
+        }
+        for (i, (env, obs)) in self.envs.iter_mut().zip(obs.chunks_exact_mut(width)).enumerate() {
+            env.step(actions.get(i), obs)?;
+        }
+        Ok(())
+    }
 }
 
 /// Environments to a task for a core: enough that handing it over costs little beside it.

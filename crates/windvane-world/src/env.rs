@@ -110,7 +110,10 @@ pub trait Cmdp: Send + Sync {
         Policy::default_for(&self.spec().action)
     }
     /// Many environments to step at once, one for each of `contexts`.
-    fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError>;
+    fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {
+        let envs = contexts.iter().map(|&context| self.instantiate(context)).collect::<Result<_, _>>()?;
+        Ok(Box::new(crate::batch::OneByOne::new(self.spec(), envs)))
+    }
     /// The layouts behind a grid world, for exact tools; nothing for other worlds.
     fn grid(&self) -> Option<&GridWorld> {
         None

@@ -35,7 +35,8 @@ fn measure(path: &str) -> Result<(), LearnError> {
     let context = Trajectory::new(&spec, observations, actions)?;
     let goal = anywhere(&spec, &mut rng);
     // On listed states a belief costs the same whatever was seen.
-    let belief = median(&vec![Vec::new(); 200], |_| agent.adapt(&[]).map(|adapted| drop(adapted.confidence())))?;
+    let belief =
+        median(&vec![Vec::new(); 200], |_| agent.adapt(&[]).map(|adapted| drop(adapted.confidence())))?;
     let mut pilot = agent.adapt(&[context])?.task(&Prompt::goal(&goal))?.online();
     let places: Vec<Vec<f32>> = (0..TIMES).map(|_| anywhere(&spec, &mut rng)).collect();
     let act = median(&places, |obs| {

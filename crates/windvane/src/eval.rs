@@ -1,8 +1,8 @@
 //! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
 
 use crate::agent::{Acting, Agent};
-use crate::planner::Planner;
 use crate::error::LearnError;
+use crate::planner::Planner;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use windvane_world::collect::{Actor, Behaviour as _, Policy};
@@ -148,7 +148,7 @@ pub fn evaluate_after(
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
     let clock = Instant::now();
-    let team = agent.rollout(&seen, &Acting { belief, planner: config.planner, blend: config.blend })?;
+    let team = agent.rollout(&seen, Acting { belief, planner: config.planner, blend: config.blend })?;
     let mut team = Timed { team, clock, seconds: 0.0 };
     let outcomes = play(world, games, &mut team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {

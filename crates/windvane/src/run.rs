@@ -17,7 +17,7 @@ use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate, success};
 use crate::fb::actor::ActorTrainer;
 use crate::fb::conditioning::{self, Conditioner};
 use crate::fb::listed::ListedObjective;
-use crate::fb::observations::ObservationObjective;
+use crate::fb::observation_objective::ObservationObjective;
 use crate::fb::tasks::TaskDistribution;
 use crate::fb::trainer::FbTrainer;
 use crate::fb::{ListedModel, ObservationModel};
@@ -79,6 +79,20 @@ pub trait Progress {
     fn collecting(&mut self, transitions: usize) -> Box<dyn Fn(usize) + Sync>;
     /// A training begins; returns who is told how it goes.
     fn training(&mut self, what: &str) -> Box<dyn Observer>;
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn collecting(&mut self, _: usize) -> Box<dyn Fn(usize) + Sync> {
+        Box::new(|_| ())
+    }
+
+    fn training(&mut self, _: &str) -> Box<dyn Observer> {
+        Box::new(crate::train::observe::Nobody)
+    }
 }
 
 /// Where a run happens and who is told.
@@ -266,7 +280,8 @@ impl Run {
         Ok(finished.then_some(trainer))
     }
 
-    /// The trained features of states; `None` if it was interrupted.
+    /// The trained features of states, where the method has any; `None` if it was interrupted.
+    #[allow(clippy::option_option)] // interrupted, and none needed, are two things
     fn features(&self, source: Source, at: &mut RunContext<'_>) -> Result<Option<Option<Phi>>, LearnError> {
         let Some(learner) = self.method.features else { return Ok(Some(None)) };
         let hidden = &self.plan.fb.net.backward;
@@ -279,7 +294,10 @@ impl Run {
 
     /// The trained agent, read if it is finished, trained as far as it is not; `None` if it was interrupted.
     pub fn agent(&self, at: &mut RunContext<'_>) -> Result<Option<Agent>, LearnError> {
-        if self.data.exists() && identity_of(&self.model()).is_some_and(|there| Ok(there) == self.agent_identity().map_err(drop)) {
+        if self.data.exists()
+            && identity_of(&self.model())
+                .is_some_and(|there| Ok(there) == self.agent_identity().map_err(drop))
+        {
             return self.load_agent().map(Some);
         }
         let data = self.data(at)?;
@@ -337,9 +355,11 @@ impl Run {
         let given = phi.map(|phi| {
             read(phi.embed(crate::nn::upload(one_hot, [table.states(), table.states()], at.device)))
         });
-        let model = ListedModel::new(table.clone(), given, fb, config.block_persistence, self.seed, at.device)?;
-        let (conditioner, contexts) = conditioning::listed(&self.method, table, encoder, (config, model.config()), self.seed);
-        let width = encoder.map_or(0, |belief| belief.dim());
+        let model =
+            ListedModel::new(table.clone(), given, fb, config.block_persistence, self.seed, at.device)?;
+        let (conditioner, contexts) =
+            conditioning::listed(&self.method, table, encoder, (config, model.config()), self.seed);
+        let width = encoder.map_or(0, super::belief::BeliefEncoder::dim);
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let objective = ListedObjective::new(model, contexts, distribution, self.seed);
         let mut trainer = FbTrainer::new(objective, fb, None);
@@ -347,8 +367,9 @@ impl Run {
         let make = |trainer: &FbTrainer<ListedObjective>| {
             let model = trainer.objective().model().clone();
             let visited = Visited::listed(&model);
-            let corrector = (self.method.reward == RewardIn::Corrected)
-                .then(|| Arc::new(Corrector::listed(self.plan.correction, table, &visited.b, self.seed, device)));
+            let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
+                Arc::new(Corrector::listed(self.plan.correction, table, &visited.b, self.seed, device))
+            });
             self.join(Model::Listed(model), belief.clone(), conditioner.clone(), visited, corrector)
         };
         let identity = self.agent_identity()?;
@@ -399,7 +420,13 @@ impl Run {
                 let backward = |obs: &[f32]| model.backward(obs);
                 Arc::new(Corrector::observations(self.plan.correction, replay, backward, self.seed, device))
             });
-            self.join(Model::Observations(model.clone()), belief.clone(), conditioner.clone(), visited, corrector)
+            self.join(
+                Model::Observations(model.clone()),
+                belief.clone(),
+                conditioner.clone(),
+                visited,
+                corrector,
+            )
         };
         let identity = self.agent_identity()?;
         let look = |trainer: &FbTrainer<ObservationObjective>| Some(make(trainer));
@@ -415,7 +442,8 @@ impl Run {
         visited: Visited,
         corrector: Option<Arc<Corrector>>,
     ) -> Agent {
-        let mut agent = Agent::new(self.method, self.seed, self.settings(), model, belief, conditioner, visited);
+        let mut agent =
+            Agent::new(self.method, self.seed, self.settings(), model, belief, conditioner, visited);
         agent.corrector = corrector;
         agent
     }

@@ -58,7 +58,8 @@ const TINY: &[&str] = &[
     "eval.rounds=1",
     "eval.contexts=2",
 ];
-const LISTED: &[&str] = &["fb.net.width=16", "fb.net.blocks=1", "fb.net.head_width=16", "belief.context.mix=0.5"];
+const LISTED: &[&str] =
+    &["fb.net.width=16", "fb.net.blocks=1", "fb.net.head_width=16", "belief.context.mix=0.5"];
 const OBSERVED: &[&str] = &[
     "encoder.action_repeat=5",
     "belief.dim=12",
@@ -143,7 +144,8 @@ fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
             let run = run_of(env, preset, method.name, &folder, &[&shape(preset, &set, env), &set]);
             RunFolder::open(&folder).unwrap();
             run.record(&RunFolder::open(&folder).unwrap()).unwrap();
-            let agent = trained(&run, u64::MAX).unwrap_or_else(|| panic!("{} on {env}/{preset}", method.name));
+            let agent =
+                trained(&run, u64::MAX).unwrap_or_else(|| panic!("{} on {env}/{preset}", method.name));
             let world = run.world().unwrap();
             let before = behaviour(&agent, &*world, &run.plan.eval);
             // Elsewhere, without data, belief or checkpoints: only the agent itself is needed.
@@ -196,8 +198,10 @@ fn a_training_step_reads_nothing_from_the_device() {
         let run = run_of(env, preset, "rfb", place.path(), &[&shape(preset, &set, env), &set]);
         let (device, world) = (Device::flex(), run.world().unwrap());
         let interrupt = AtomicBool::new(false);
-        let mut progress = Stopper { until: u64::MAX, interrupt: Box::leak(Box::new(AtomicBool::new(false))) };
-        let mut at = RunContext { world: &*world, device: &device, progress: &mut progress, interrupt: &interrupt };
+        let mut progress =
+            Stopper { until: u64::MAX, interrupt: Box::leak(Box::new(AtomicBool::new(false))) };
+        let mut at =
+            RunContext { world: &*world, device: &device, progress: &mut progress, interrupt: &interrupt };
         let data = run.data(&mut at).unwrap();
         let experience = run.experience(data, &device).unwrap();
         let Plan { belief: config, fb, actor, .. } = &run.plan;
@@ -267,9 +271,8 @@ fn an_unseen_context_is_nothing_that_oracle_id_knows() {
     let run = run_of("doors", "quick", "oracle-id", place.path(), &[LISTED]);
     let (agent, world) = (trained(&run, u64::MAX).unwrap(), run.world().unwrap());
     let nothing = agent.evidence(&[]);
-    let [known, unseen] = [Split::Train, Split::Test].map(|split| {
-        agent.known(&[world.contexts(split)[0]], &[&nothing]).dynamics
-    });
+    let [known, unseen] = [Split::Train, Split::Test]
+        .map(|split| agent.known(&[world.contexts(split)[0]], &[&nothing]).dynamics);
     assert_ne!(known, unseen);
     assert_eq!(unseen, agent.table().unwrap().average(), "the average of all that it knows");
 }

@@ -74,11 +74,18 @@ impl Stage {
         let value = match self {
             Self::Belief => {
                 // What is done with a belief later does not make it another one.
-                let belief = crate::belief::BeliefConfig { cached: 1, refresh: 1, block_persistence: 0.0, ..belief.clone() };
+                let belief = crate::belief::BeliefConfig {
+                    cached: 1,
+                    refresh: 1,
+                    block_persistence: 0.0,
+                    ..belief.clone()
+                };
                 serde_json::to_value((data, encoder, belief))
             }
             Self::Features => serde_json::to_value((data, encoder, features, &fb.net.backward)),
-            Self::Agent => serde_json::to_value((data, encoder, belief, fb, actor, (features, correction), stop_at)),
+            Self::Agent => {
+                serde_json::to_value((data, encoder, belief, fb, actor, (features, correction), stop_at))
+            }
         };
         value.map_err(|e| LearnError::Config { origin: "plan".into(), problem: e.to_string() })
     }

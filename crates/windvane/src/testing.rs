@@ -1,7 +1,6 @@
 //! Tiny real data sets for tests.
 
-use crate::data::{EncoderConfig, Replay, StateKind, StateTable};
-use burn::tensor::Device;
+use crate::data::{EncoderConfig, StateKind, StateTable};
 use std::sync::Arc;
 use windvane_world::collect::{CollectConfig, Policy, collect};
 use windvane_world::episodes::Episodes;
@@ -58,11 +57,4 @@ pub(crate) fn truth(world: &dyn Cmdp, table: &StateTable) -> Vec<f32> {
 /// The settings of encoded observations.
 pub(crate) fn observed() -> EncoderConfig {
     EncoderConfig { states: StateKind::Observations, ..EncoderConfig::default() }
-}
-
-/// A replay buffer of an environment's random episodes.
-pub(crate) fn replayed(env: &str, contexts: usize, episodes: usize) -> (Box<dyn Cmdp>, Arc<Replay>) {
-    let (world, data) = collected(env, contexts, episodes);
-    let replay = Replay::new(data, &observed(), [0.0, 10.0], 3, &Device::flex()).unwrap();
-    (world, Arc::new(replay))
 }

@@ -6,8 +6,8 @@ use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use windvane::diagnostics::context_curve::{Explore, Point, curve, figure};
 use windvane::device::Threads;
+use windvane::diagnostics::context_curve::{Explore, Point, curve, figure};
 
 /// How much context is enough: success of a trained run, its belief frozen, against the steps explored before.
 ///

@@ -6,8 +6,6 @@ use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use windvane::report::results::Results;
-use windvane::sweep::ablation::MAIN;
-use windvane::sweep::{Manifest, Sweep};
 use windvane::train::checkpoint::write_atomically;
 
 /// Makes tables and the report page of a sweep's folder anew, from its score rows alone.
@@ -30,7 +28,7 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.figures {
-            figure::draw_inside(&Sweep::open(&Manifest::path(&self.folder, MAIN))?)?;
+            figure::draw_inside(&self.folder)?;
         }
         write_and_say(&self.folder, self.json)
     }

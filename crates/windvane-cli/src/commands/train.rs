@@ -7,12 +7,12 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use windvane::Planner;
 use windvane::config::layers::Setting;
 use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
 use windvane::eval::{BeliefMode, success};
 use windvane::methods;
-use windvane::Planner;
 use windvane::run::{Run, RunContext};
 use windvane::sweep::row::{self, Row};
 use windvane::train::folder::RunFolder;
@@ -149,13 +149,17 @@ impl Train {
             .iter()
             .map(|(split, mode, scores)| {
                 let mut line = vec![format!("{split:?}"), format!("{mode:?}")];
-                line.extend(scores.iter().map(|success| success.map_or("-".to_owned(), |x| format!("{x:.3}"))));
+                line.extend(
+                    scores.iter().map(|success| success.map_or("-".to_owned(), |x| format!("{x:.3}"))),
+                );
                 line
             })
             .collect();
         let mut head = vec!["split", "belief"];
         head.extend(planners.iter().map(|planner| planner.title()));
-        output::say("Success; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.");
+        output::say(
+            "Success; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.",
+        );
         output::say(&table::render(&head, &rows));
         Ok(())
     }

@@ -101,7 +101,7 @@ fn the_point_is_trained_by_networks_through_the_same_commands() {
             "features.batch=16",
             "correction.steps=3",
             "eval.rounds=1",
-                    ];
+        ];
         settings.into_iter().chain(more).for_each(|setting| arguments.extend(["--set", setting]));
         let trained = json(&arguments);
         let scored = json(&["eval", out, "--split", "test", "--json"]);

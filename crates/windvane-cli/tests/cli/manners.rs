@@ -117,7 +117,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
 fn absurd_numbers_are_refused_by_name() {
     let most = u64::MAX.to_string();
     let most = most.as_str();
-    let commands: [(&[&str], &str); 20] = [
+    let commands: [(&[&str], &str); 19] = [
         (&["collect", "--env", "pointmass", "--contexts", most, "--out", "x"], "--contexts"),
         (&["collect", "--env", "doors", "--episodes", most, "--out", "x"], "--episodes"),
         (&["collect", "--env", "doors", "--length", most, "--out", "x"], "--length"),

@@ -226,9 +226,7 @@ fn what_cannot_be_reproduced_is_said_in_a_line() {
     fs::create_dir_all(&out).unwrap();
     assert!(failure(&["report", path]).contains("no score rows"));
     success(&sweep(path, &["--plan-only"]));
-    assert!(
-        failure(&sweep(path, &["--plan-only", "--set", "fb.steps=6"])).contains("holds another sweep")
-    );
+    assert!(failure(&sweep(path, &["--plan-only", "--set", "fb.steps=6"])).contains("holds another sweep"));
     let manifest = out.join("main.json");
     let manifest = manifest.to_str().unwrap();
     assert!(failure(&["run", "--manifest", manifest, "--index", "99"]).contains("there is no unit 99"));

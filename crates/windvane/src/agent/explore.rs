@@ -46,7 +46,7 @@ impl Agent {
     /// The graph that evidence leads to, and how unsure the outcome of each action at each node is: the entropy of its
     /// outcomes in nats on listed states, else the variance of the predicted change over samples of h.
     pub(crate) fn uncertainty(&self, evidence: &Evidence) -> (Graph, Vec<f32>) {
-        let belief = self.belief.as_ref().map(|belief| belief.encoder());
+        let belief = self.belief.as_ref().map(super::Belief::encoder);
         let posterior = belief.map(|belief| belief.infer(&[evidence])).unwrap_or_default();
         match &self.model {
             Model::Listed(model) => {
@@ -58,7 +58,9 @@ impl Agent {
             }
             Model::Observations(model) => {
                 let landmarks = self.landmarks(&model.codec);
-                let Some(predictor) = self.predictor() else { return (Graph::new(1, 1, vec![], vec![]), vec![]) };
+                let Some(predictor) = self.predictor() else {
+                    return (Graph::new(1, 1, vec![], vec![]), vec![]);
+                };
                 let dims = model.codec.dims();
                 let changes = self.sampled(&posterior.mean, &posterior.std).into_iter();
                 let changes: Vec<Vec<f32>> =
@@ -81,13 +83,14 @@ impl Agent {
         let actions = self.candidates();
         match &self.model {
             Model::Listed(model) => {
-                let belief = self.belief.as_ref().map(|belief| belief.encoder());
+                let belief = self.belief.as_ref().map(super::Belief::encoder);
                 let mean = belief.map(|belief| belief.infer(&[evidence]).mean).unwrap_or_default();
                 let p = belief.and_then(|belief| belief.dynamics(&mean)).unwrap_or_default();
                 let table = model.table();
                 let here = table.nearest(obs);
                 let value = |a: usize| {
-                    let tokens = (here * actions + a) * table.width()..(here * actions + a + 1) * table.width();
+                    let tokens =
+                        (here * actions + a) * table.width()..(here * actions + a + 1) * table.width();
                     let outcomes = p[tokens.clone()].iter().zip(&table.successors()[tokens]);
                     let behind: f32 = outcomes.map(|(p, &s)| p * v[s as usize]).sum();
                     uncertainty[here * actions + a] + gamma * behind
@@ -95,7 +98,9 @@ impl Agent {
                 (0..actions).map(value).collect()
             }
             Model::Observations(model) => {
-                let (Some(predictor), Some(belief)) = (self.predictor(), self.belief()) else { return vec![0.0; actions] };
+                let (Some(predictor), Some(belief)) = (self.predictor(), self.belief()) else {
+                    return vec![0.0; actions];
+                };
                 let posterior = belief.infer(&[evidence]);
                 let landmarks = self.landmarks(&model.codec);
                 let changes: Vec<Vec<f32>> = self
@@ -105,7 +110,8 @@ impl Agent {
                     .collect();
                 let own = spread(&changes, model.codec.dims());
                 let reachable = landmarks.reachability(predictor, &posterior.mean);
-                let behind = landmarks.between(v, &reachable, &landmarks.after(predictor, obs, &posterior.mean));
+                let behind =
+                    landmarks.between(v, &reachable, &landmarks.after(predictor, obs, &posterior.mean));
                 own.iter().zip(behind).map(|(own, v)| own + gamma * v).collect()
             }
         }

@@ -166,7 +166,17 @@ impl Agent {
         let bytes = std::fs::read(&model).map_err(LearnError::io(&model, "reading the weights"))?;
         let in_model = |error: LearnError| LearnError::run(&model, error.to_string());
         let file = TensorFile::from_bytes(&bytes).map_err(|e| in_model(e.into()))?;
-        let known = ["fb/", "actor/", "belief/", "states/", "conditioner/", "ood/", "features/", "phi/", "correction/"];
+        let known = [
+            "fb/",
+            "actor/",
+            "belief/",
+            "states/",
+            "conditioner/",
+            "ood/",
+            "features/",
+            "phi/",
+            "correction/",
+        ];
         if let Some(name) = file.names().find(|name| !known.iter().any(|prefix| name.starts_with(prefix))) {
             let problem = "is in the file but not part of an agent".to_owned();
             return Err(in_model(NnError::Parameter { name: name.to_owned(), problem }.into()));
@@ -179,18 +189,22 @@ impl Agent {
 
     fn restore(config: Config, file: &TensorFile) -> Result<Self, LearnError> {
         let device = &DeviceName::Cpu.open()?;
-        let missing = |name: &str| NnError::Parameter { name: name.to_owned(), problem: "is not in the file".into() };
+        let missing =
+            |name: &str| NnError::Parameter { name: name.to_owned(), problem: "is not in the file".into() };
         let values = |name: &str| file.values(name).map(<[f32]>::to_vec).ok_or_else(|| missing(name));
         let wrong = |problem: String| LearnError::Config { origin: CONFIG.into(), problem };
         let Config { method, env, seed, settings, states, conditioner, features, correction, .. } = config;
         let conditioner = match conditioner {
             ConditionerCard::Nothing => Conditioner::Nothing,
-            ConditionerCard::Belief { scale } => Conditioner::Belief { mean: values("conditioner/mean")?, scale },
+            ConditionerCard::Belief { scale } => {
+                Conditioner::Belief { mean: values("conditioner/mean")?, scale }
+            }
             ConditionerCard::ContextId { contexts } => Conditioner::ContextId { contexts },
         };
         let (model, belief, visited) = match states {
             StatesCard::Listed { table, belief, given_features } => {
-                let table = StateTable::import(table, &env, &values("states/rho")?, &values("states/counts")?)?;
+                let table =
+                    StateTable::import(table, &env, &values("states/rho")?, &values("states/counts")?)?;
                 let table = Arc::new(table);
                 let belief = if belief {
                     let mut belief = StateEvidence::new(table.clone(), &settings.belief, seed, device)?;
@@ -214,7 +228,8 @@ impl Agent {
                 let codec = Arc::new(codec);
                 let belief = match groups {
                     Some(groups) => {
-                        let mut belief = TransitionSet::new(codec.clone(), groups, &settings.belief, seed, device)?;
+                        let mut belief =
+                            TransitionSet::new(codec.clone(), groups, &settings.belief, seed, device)?;
                         belief.params_mut().load(file, "belief/")?;
                         Some(Arc::new(belief))
                     }
@@ -258,7 +273,8 @@ impl Agent {
         agent.calibration = file.values("ood/calibration").map(<[f32]>::to_vec).unwrap_or_default();
         agent.corrector = match correction {
             Some(card) => {
-                let corrector = Corrector::import(card, file, device).ok_or_else(|| missing("correction/sa"))?;
+                let corrector =
+                    Corrector::import(card, file, device).ok_or_else(|| missing("correction/sa"))?;
                 Some(Arc::new(corrector))
             }
             None => None,
@@ -270,7 +286,8 @@ impl Agent {
 fn read_config(path: &Path) -> Result<Config, LearnError> {
     let config = path.join(CONFIG);
     if !config.is_file() {
-        let problem = "holds no config.json; expected a folder that `windvane export` made, or a finished run";
+        let problem =
+            "holds no config.json; expected a folder that `windvane export` made, or a finished run";
         return Err(LearnError::run(path, problem));
     }
     let reading = LearnError::io(&config, "reading the settings");
@@ -279,7 +296,8 @@ fn read_config(path: &Path) -> Result<Config, LearnError> {
     }
     let text = std::fs::read_to_string(&config).map_err(LearnError::io(&config, "reading the settings"))?;
     let wrong = |problem: String| LearnError::run(&config, problem);
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| wrong(format!("not JSON: {e}")))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| wrong(format!("not JSON: {e}")))?;
     // Before anything else: the fields of another format or version may mean other things.
     if value["format"] != FORMAT {
         return Err(wrong(format!("format is {}, expected \"{FORMAT}\"", value["format"])));
@@ -287,10 +305,14 @@ fn read_config(path: &Path) -> Result<Config, LearnError> {
     match value["version"].as_u64() {
         Some(version) if version == u64::from(VERSION) => {}
         Some(version) if version > u64::from(VERSION) => {
-            return Err(wrong(format!("version is {version}, newer than {VERSION}; a newer windvane reads it")));
+            return Err(wrong(format!(
+                "version is {version}, newer than {VERSION}; a newer windvane reads it"
+            )));
         }
         Some(version) => {
-            return Err(wrong(format!("version is {version}, older than {VERSION}; train and export it again")));
+            return Err(wrong(format!(
+                "version is {version}, older than {VERSION}; train and export it again"
+            )));
         }
         None => return Err(wrong(format!("version is {}, expected {VERSION}", value["version"]))),
     }
@@ -318,7 +340,8 @@ pub fn export(run: &Path, out: &Path) -> Result<(), LearnError> {
     std::fs::create_dir_all(out).map_err(LearnError::io(out, "making the folder"))?;
     // The settings last, so that a folder with settings is complete.
     for name in [MODEL, CARD, CONFIG] {
-        let bytes = std::fs::read(from.join(name)).map_err(LearnError::io(&from.join(name), "reading the agent"))?;
+        let bytes =
+            std::fs::read(from.join(name)).map_err(LearnError::io(&from.join(name), "reading the agent"))?;
         write_atomically(&out.join(name), &bytes)?;
     }
     Ok(())

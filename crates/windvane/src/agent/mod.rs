@@ -26,6 +26,7 @@ use crate::latent;
 use crate::methods::{Draw, Method};
 use crate::planner::landmarks::Landmarks;
 use crate::planner::{Graph, Planner, PlannerConfig};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 use task::Visited;
@@ -65,6 +66,7 @@ impl Acting {
 
 /// F and B, on listed states or on observations.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of them in an agent
 pub(crate) enum Model {
     Listed(ListedModel),
     Observations(ObservationModel),
@@ -341,7 +343,6 @@ impl Agent {
         if planner == Planner::None {
             return model.action_values(&known.dynamics, tasks);
         }
-        use rayon::prelude::*;
         let (vocabulary, dim) = (model.table().vocabulary(), self.dim());
         let each = known.dynamics.par_chunks_exact(vocabulary).zip(tasks.par_chunks_exact(dim));
         let values = each.map(|(p, z)| {
@@ -392,7 +393,12 @@ impl Agent {
     }
 
     /// The values of all landmarks for a context and a task, and whether one can be at each.
-    pub(crate) fn landmark_values(&self, model: &ObservationModel, h: &[f32], z: &[f32]) -> Option<LandmarkPlan> {
+    pub(crate) fn landmark_values(
+        &self,
+        model: &ObservationModel,
+        h: &[f32],
+        z: &[f32],
+    ) -> Option<LandmarkPlan> {
         let predictor = self.predictor()?;
         let landmarks = self.landmarks(&model.codec);
         let rewards = self.rewards(z);

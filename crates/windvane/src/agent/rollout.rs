@@ -52,19 +52,18 @@ impl Agent {
     pub(crate) fn rollout<'a>(
         &'a self,
         contexts: &[&Trajectory],
-        acting: &Acting,
+        acting: Acting,
     ) -> Result<Rollout<'a>, LearnError> {
         let held = self.spec().action.buffer();
         let mut episodes: Vec<Episode> = Vec::with_capacity(contexts.len());
         for (i, walk) in contexts.iter().enumerate() {
             // What several episodes share is made once.
             let again = contexts[..i].iter().position(|other| std::ptr::eq(*other, *walk));
-            let (evidence, shift) = match again {
-                Some(first) => (episodes[first].evidence.clone(), episodes[first].shift.clone()),
-                None => {
-                    let walks = std::slice::from_ref(*walk);
-                    (self.evidence(walks), self.shift(walks)?)
-                }
+            let (evidence, shift) = if let Some(first) = again {
+                (episodes[first].evidence.clone(), episodes[first].shift.clone())
+            } else {
+                let walks = std::slice::from_ref(*walk);
+                (self.evidence(walks), self.shift(walks)?)
             };
             episodes.push(Episode {
                 evidence,
@@ -84,7 +83,7 @@ impl Agent {
             });
         }
         let online = acting.belief == BeliefMode::Online && self.belief().is_some();
-        Ok(Box::new(VectorRollout { agent: self, acting: *acting, online, episodes }))
+        Ok(Box::new(VectorRollout { agent: self, acting, online, episodes }))
     }
 }
 
@@ -163,7 +162,9 @@ impl VectorRollout<'_> {
                     let q = model.action_values(&states);
                     q.chunks_exact(n).map(|q| codec.action(argmax(q), &[])).collect()
                 }
-                None => model.actions(&states).chunks_exact(codec.width()).map(|a| codec.action(0, a)).collect(),
+                None => {
+                    model.actions(&states).chunks_exact(codec.width()).map(|a| codec.action(0, a)).collect()
+                }
             }
         };
         for (&number, action) in which.iter().zip(actions) {

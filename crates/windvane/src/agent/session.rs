@@ -84,7 +84,8 @@ impl Agent {
             return Err(LearnError::Config { origin: "context".into(), problem });
         }
         let scores: Vec<f64> = context.iter().filter_map(|walk| self.ood_score(walk)).collect();
-        let ood_score = (!scores.is_empty()).then(|| (scores.iter().sum::<f64>() / scores.len() as f64) as f32);
+        let ood_score =
+            (!scores.is_empty()).then(|| (scores.iter().sum::<f64>() / scores.len() as f64) as f32);
         let (evidence, shift) = (self.evidence(context), self.shift(context)?);
         Ok(Adapted { agent: Arc::new(self.clone()), evidence, shift, ood_score })
     }
@@ -200,7 +201,8 @@ impl Session {
         if let ActionBuf::Continuous(values) = &action
             && values.iter().any(|x| !x.is_finite())
         {
-            let problem = "the policy gave an action that is not finite; `reset` forgets what led to it".into();
+            let problem =
+                "the policy gave an action that is not finite; `reset` forgets what led to it".into();
             return Err(LearnError::Config { origin: "action".into(), problem });
         }
         if let Model::Observations(model) = &self.adapted.agent.model {
@@ -229,7 +231,9 @@ impl Session {
         }
         let (repeat, refresh) = match &self.adapted.agent.model {
             Model::Listed(_) => (1, 1),
-            Model::Observations(model) => (model.codec.action_repeat(), self.adapted.agent.settings.belief.refresh),
+            Model::Observations(model) => {
+                (model.codec.action_repeat(), self.adapted.agent.settings.belief.refresh)
+            }
         };
         let trail = &mut self.trail;
         if trail.done.is_empty() {
@@ -368,7 +372,8 @@ impl Session {
         for (action, q) in values.iter_mut().enumerate() {
             let sa = [&s[..], &codec.actions().encoding(action)].concat();
             let change = predictor.predict(&sa).iter().zip(codec.change_scale());
-            let next: Vec<f32> = obs.iter().zip(change).map(|(x, (change, scale))| x + change * scale).collect();
+            let next: Vec<f32> =
+                obs.iter().zip(change).map(|(x, (change, scale))| x + change * scale).collect();
             let next = codec.encode(&next);
             for row in &mut self.rows.forward {
                 *q += share * head.value(row.forward(&[&next], &next), z);

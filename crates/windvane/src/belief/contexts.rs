@@ -102,7 +102,12 @@ impl ContextSampler {
     }
 
     /// The positions, among all tokens of the table, of a context of `group`.
-    pub fn draw_positions(table: &StateTable, config: &ContextConfig, rng: &mut Rng, group: usize) -> Vec<usize> {
+    pub fn draw_positions(
+        table: &StateTable,
+        config: &ContextConfig,
+        rng: &mut Rng,
+        group: usize,
+    ) -> Vec<usize> {
         let episodes = &table.groups()[group].episodes;
         let single = config.episodes < 2 || rng.random_bool(config.single);
         let whole = if single { 0 } else { rng.random_range(1..config.episodes) };
@@ -151,8 +156,10 @@ impl ContextSampler {
         let (mut bag, mut truth) = (None, None);
         for way in drawn {
             let Way { positions, bags, groups, normals, offsets } = way;
-            let (own_bag, own_truth) =
-                (self.bags(positions, bags, count), self.shares.clone().select(0, upload_indices(groups, &device)));
+            let (own_bag, own_truth) = (
+                self.bags(positions, bags, count),
+                self.shares.clone().select(0, upload_indices(groups, &device)),
+            );
             (bag, truth) = match (bag, truth) {
                 (Some(bag), Some(truth)) => {
                     let normal: Tensor<2> = upload(normals, [count, dims], &device);

@@ -55,7 +55,12 @@ impl KnownContexts {
 
     /// What the groups say of each state given where contexts entered and were blocked (`[contexts, states]`, 0 or 1), the
     /// better fitting ones louder. Groups marked by 1 in `hidden [contexts, groups]` are left out, as if never met.
-    pub(super) fn recall(&self, entered: Tensor<2>, blocked: Tensor<2>, hidden: Option<Tensor<2>>) -> Recalled {
+    pub(super) fn recall(
+        &self,
+        entered: Tensor<2>,
+        blocked: Tensor<2>,
+        hidden: Option<Tensor<2>>,
+    ) -> Recalled {
         let seen = entered.clone() - blocked * (entered * -1.0 + 1.0); // [contexts, states]: 1, -1 or 0
         let agreement = seen.clone().matmul(self.signs.clone().transpose()); // [contexts, groups]
         let overlap = seen.abs().matmul(self.signs.clone().abs().transpose());
@@ -93,7 +98,9 @@ mod tests {
         for (number, group) in table.groups().iter().enumerate() {
             let mut evidence = vec![0.0; states * 2];
             group.counts.iter().for_each(|&(token, _)| table.add_evidence(token as usize, &mut evidence));
-            let part = |i: usize| upload(evidence.iter().skip(i).step_by(2).copied().collect(), [1, states], &device);
+            let part = |i: usize| {
+                upload(evidence.iter().skip(i).step_by(2).copied().collect(), [1, states], &device)
+            };
             let recalled = known.recall(part(0), part(1), None);
             assert_eq!(read(recalled.fit), [1.0], "nothing contradicts its own group");
             assert!(read(recalled.alone)[0] > 0.8, "no other fits as well");

@@ -134,7 +134,8 @@ impl Gaussian {
     pub fn kl(&self) -> Tensor<1> {
         let contexts = self.mean.dims()[0] as f64;
         let variance = (self.log_std.clone() * 2.0).exp();
-        (variance + self.mean.clone().powf_scalar(2.0) - self.log_std.clone() * 2.0 - 1.0).sum() * (0.5 / contexts)
+        (variance + self.mean.clone().powf_scalar(2.0) - self.log_std.clone() * 2.0 - 1.0).sum()
+            * (0.5 / contexts)
     }
 }
 
@@ -167,7 +168,7 @@ impl Evidence {
     }
 }
 
-/// f_dyn in any form: contexts -> Gaussian over h, with the predictor g(s, a, h) that h was learned through.
+/// `f_dyn` in any form: contexts -> Gaussian over h, with the predictor g(s, a, h) that h was learned through.
 pub trait BeliefEncoder: Debug + Send + Sync {
     /// Numbers in h.
     fn dim(&self) -> usize;

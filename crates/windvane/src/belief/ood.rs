@@ -27,7 +27,12 @@ pub(crate) fn calibrate_listed(belief: &StateEvidence, table: &StateTable) -> Ve
 }
 
 /// Scores of contexts of held-out groups, of learned ones if none is held out, smallest first.
-pub(crate) fn calibrate(belief: &TransitionSet, replay: &Replay, config: &BeliefConfig, seed: u64) -> Vec<f32> {
+pub(crate) fn calibrate(
+    belief: &TransitionSet,
+    replay: &Replay,
+    config: &BeliefConfig,
+    seed: u64,
+) -> Vec<f32> {
     let score = |i: u64| {
         let mut rng = stream(seed, "surprise", &[i]);
         let steps = rng.random_range(config.min_context..=config.max_context);
@@ -42,4 +47,3 @@ fn sorted(mut scores: Vec<f32>) -> Vec<f32> {
     scores.sort_unstable_by(f32::total_cmp);
     scores
 }
-

@@ -14,7 +14,8 @@ use super::{BeliefConfig, BeliefEncoder, Evidence, Gaussian, Posteriors, ood};
 use crate::data::StateTable;
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, read, upload, upload_indices,
+    Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, read, upload,
+    upload_indices,
 };
 use crate::train::Metrics;
 use burn::tensor::activation::log_softmax;
@@ -134,7 +135,12 @@ fn kinds(table: &StateTable) -> (Vec<i64>, usize) {
 
 impl StateEvidence {
     /// An untrained encoder for the tokens of `table`.
-    pub fn new(table: Arc<StateTable>, config: &BeliefConfig, seed: u64, device: &Device) -> Result<Self, LearnError> {
+    pub fn new(
+        table: Arc<StateTable>,
+        config: &BeliefConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
         let device = &device.clone().without_autodiff();
         let constants = Constants::new(&table, device);
         let mut params = Params::new(device, seed);
@@ -202,10 +208,17 @@ impl StateEvidence {
     }
 
     /// h from where contexts entered and were blocked, `[contexts, states]` each.
-    fn encode(&self, weights: &Weights, entered: Tensor<2>, blocked: Tensor<2>, hidden: Option<Tensor<2>>) -> Gaussian {
+    fn encode(
+        &self,
+        weights: &Weights,
+        entered: Tensor<2>,
+        blocked: Tensor<2>,
+        hidden: Option<Tensor<2>>,
+    ) -> Gaussian {
         let [contexts, states] = entered.dims();
         let width = self.config.width;
-        let recalled = self.known.as_ref().map(|known| known.recall(entered.clone(), blocked.clone(), hidden));
+        let recalled =
+            self.known.as_ref().map(|known| known.recall(entered.clone(), blocked.clone(), hidden));
         let everywhere = |x: Tensor<2>| x.expand([contexts, states]);
         let mut seen = vec![entered.clone(), blocked.clone()];
         match &recalled {
@@ -254,7 +267,8 @@ impl StateEvidence {
         }
         let mean = self.infer_without(&evidence, &[hidden.into_iter().collect()]).mean;
         let p = self.dynamics(&mean)?; // [vocabulary]
-        let chance = |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
+        let chance =
+            |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
         let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
         Some(others.iter().sum::<f64>() / others.len() as f64)
     }
@@ -426,7 +440,10 @@ mod tests {
                 table.add_evidence(table.tokens()[position] as usize, &mut evidence);
             }
             for (s, seen) in evidence.chunks_exact(2).enumerate() {
-                assert_eq!([entered[i * table.states() + s], blocked[i * table.states() + s]], [seen[0], seen[1]]);
+                assert_eq!(
+                    [entered[i * table.states() + s], blocked[i * table.states() + s]],
+                    [seen[0], seen[1]]
+                );
             }
             let mut shares = vec![0.0; table.vocabulary()];
             table.write_shares(&table.groups()[group].counts, &mut shares);

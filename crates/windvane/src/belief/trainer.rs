@@ -47,7 +47,8 @@ impl<O: BeliefObjective> Learner for BeliefTrainer<O> {
         let gradients = loss.backward();
         drop(loss);
         let scale = warm_cosine(step, self.steps);
-        metrics.push(("gradient", self.adam.step(self.objective.params_mut(), weights, gradients, scale, None)));
+        metrics
+            .push(("gradient", self.adam.step(self.objective.params_mut(), weights, gradients, scale, None)));
         Ok(metrics)
     }
 

@@ -1,4 +1,4 @@
-//! The paper's belief encoder f_dyn: a transformer over a set of transitions gives h, from which a predictor g tells what an
+//! The paper's belief encoder `f_dyn`: a transformer over a set of transitions gives h, from which a predictor g tells what an
 //! action does in a state.
 //!
 //! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. Beside the transformer a
@@ -13,8 +13,8 @@ use crate::data::replay::{TOKEN_GAIN, Transitions};
 use crate::data::{Codec, Replay};
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig, SetTransformer, Weights, read,
-    upload, upload_indices,
+    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig, SetTransformer, Weights,
+    read, upload, upload_indices,
 };
 use crate::train::Metrics;
 use burn::tensor::activation::softplus;
@@ -39,7 +39,7 @@ pub(crate) const CONSTANTS: &[f64] = &[FIRST_LOG_STD, REACHABILITY];
 /// Contexts that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
-/// f_dyn with its predictor and their weights.
+/// `f_dyn` with its predictor and their weights.
 #[derive(Clone, Debug)]
 pub struct TransitionSet {
     config: BeliefConfig,
@@ -226,7 +226,8 @@ impl TransitionSet {
         let pooled = self.encoder.forward(weights, batch.tokens.clone(), sets, Some(&batch.lengths)); // [sets, width]
         // The mean over real tokens of (1, action, change) times the state.
         let features = self.codec.observations().width();
-        let share = |&length: &usize| (0..longest).map(move |i| if i < length { 1.0 / length as f32 } else { 0.0 });
+        let share =
+            |&length: &usize| (0..longest).map(move |i| if i < length { 1.0 / length as f32 } else { 0.0 });
         let shares = batch.lengths.iter().flat_map(share).collect();
         let shares: Tensor<3> = upload(shares, [sets, longest, 1], self.params.device());
         let tokens = batch.tokens.clone().reshape([sets, longest, width]);
@@ -439,7 +440,8 @@ impl BeliefObjective for TransitionSetObjective {
         };
         let prediction = mse(&model.predictor, h.clone());
         let unconditioned = mse(&model.unconditioned, model.no_belief());
-        let (kl, reachable) = (belief.kl(), if batch > 1 { reachability(h) } else { Tensor::zeros([1], device) });
+        let (kl, reachable) =
+            (belief.kl(), if batch > 1 { reachability(h) } else { Tensor::zeros([1], device) });
         let mut loss = prediction.clone()
             + unconditioned.clone()
             + kl.clone() * model.config.kl
@@ -448,8 +450,12 @@ impl BeliefObjective for TransitionSetObjective {
         if model.config.embeddings > 0.0 {
             let known = mse(&model.predictor, embedding.clone());
             let distance = (belief.mean.clone() - embedding.clone().detach()).powf_scalar(2.0).mean();
-            let known_reachable = if batch > 1 { reachability(embedding) } else { Tensor::zeros([1], device) };
-            loss = loss + known.clone() + known_reachable * REACHABILITY + distance.clone() * model.config.embeddings;
+            let known_reachable =
+                if batch > 1 { reachability(embedding) } else { Tensor::zeros([1], device) };
+            loss = loss
+                + known.clone()
+                + known_reachable * REACHABILITY
+                + distance.clone() * model.config.embeddings;
             metrics.extend([("embedding mse", known), ("embedding distance", distance)]);
         }
         metrics.extend([("reachability", reachable), ("kl", kl)]);

@@ -155,8 +155,12 @@ impl Plan {
         let Self { encoder, belief, fb, data, .. } = &self;
         let listed = encoder.states == StateKind::Listed;
         match () {
-            () if fb.gamma >= 1.0 => return bad("\"fb.gamma\" is 1; expected less, or values never settle".into()),
-            () if data.held_out > 0.5 => return bad(format!("\"data.held_out\" is {}; expected at most 0.5", data.held_out)),
+            () if fb.gamma >= 1.0 => {
+                return bad("\"fb.gamma\" is 1; expected less, or values never settle".into());
+            }
+            () if data.held_out > 0.5 => {
+                return bad(format!("\"data.held_out\" is {}; expected at most 0.5", data.held_out));
+            }
             () if fb.random_tasks + fb.mixture_tasks > 1.0 => {
                 return bad("\"fb.random_tasks\" and \"fb.mixture_tasks\" are more than 1 together".into());
             }
@@ -174,22 +178,36 @@ impl Plan {
                 ));
             }
             () if encoder.directions == 1 || encoder.directions == 2 => {
-                return bad(format!("\"encoder.directions\" is {}; expected 0 or at least 3", encoder.directions));
+                return bad(format!(
+                    "\"encoder.directions\" is {}; expected 0 or at least 3",
+                    encoder.directions
+                ));
             }
             () if encoder.fourier > 0 && encoder.length_scale <= 0.0 => {
-                return bad(format!("\"encoder.length_scale\" is {}; expected more than 0", encoder.length_scale));
+                return bad(format!(
+                    "\"encoder.length_scale\" is {}; expected more than 0",
+                    encoder.length_scale
+                ));
             }
             () if listed && fb.backward == BackwardForm::Fourier => {
-                return bad("\"fb.backward\" is \"fourier\"; listed states take \"network\" or \"table\"".into());
+                return bad(
+                    "\"fb.backward\" is \"fourier\"; listed states take \"network\" or \"table\"".into()
+                );
             }
             () if !listed && fb.backward == BackwardForm::Table => {
-                return bad("\"fb.backward\" is \"table\"; observations take \"network\" or \"fourier\"".into());
+                return bad(
+                    "\"fb.backward\" is \"table\"; observations take \"network\" or \"fourier\"".into()
+                );
             }
             () if !listed && (fb.gap_coef > 0.0 || fb.mixture_tasks > 0.0) => {
-                return bad("\"fb.gap_coef\" and \"fb.mixture_tasks\" are for listed states; expected 0".into());
+                return bad(
+                    "\"fb.gap_coef\" and \"fb.mixture_tasks\" are for listed states; expected 0".into()
+                );
             }
             () if belief.posterior == crate::belief::Posterior::Embeddings && belief.embeddings == 0.0 => {
-                return bad("\"belief.posterior\" is \"embeddings\"; expected \"belief.embeddings\" above 0".into());
+                return bad(
+                    "\"belief.posterior\" is \"embeddings\"; expected \"belief.embeddings\" above 0".into()
+                );
             }
             () => {}
         }
@@ -246,7 +264,12 @@ impl Plan {
             ("eval.contexts", eval.contexts as u64, 1, MANY),
             ("eval.context_steps", eval.context_steps as u64, 0, MANY),
         ];
-        sizes.push(("fb.contexts * fb.tasks * fb.transitions", (fb.contexts * fb.tasks * fb.transitions) as u64, 1, MANY));
+        sizes.push((
+            "fb.contexts * fb.tasks * fb.transitions",
+            (fb.contexts * fb.tasks * fb.transitions) as u64,
+            1,
+            MANY,
+        ));
         sizes
     }
 

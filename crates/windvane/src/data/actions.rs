@@ -58,8 +58,7 @@ impl ActionCodec {
     /// How many actions there are to choose from; nothing for vectors.
     pub fn n_actions(&self) -> Option<usize> {
         match self {
-            Self::Discrete(count) => Some(*count),
-            Self::Directions { count, .. } => Some(*count),
+            Self::Discrete(count) | Self::Directions { count, .. } => Some(*count),
             Self::Vector { .. } => None,
         }
     }

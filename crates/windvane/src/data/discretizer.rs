@@ -63,7 +63,10 @@ impl Discretizer {
                 let range = low.iter().zip(high).map(|(&low, &high)| [low, high]).collect();
                 Ok(Self::in_boxes(world, config.box_side as f32, range))
             }
-            _ => Err(bad("its states cannot be listed; set \"encoder.box_side\", or encoder.states = \"observations\"".into())),
+            _ => Err(bad(
+                "its states cannot be listed; set \"encoder.box_side\", or encoder.states = \"observations\""
+                    .into(),
+            )),
         }
     }
 
@@ -196,7 +199,8 @@ mod tests {
     fn boxes() -> (EnvSpec, Discretizer) {
         let world = make("pointmass", &WorldConfig { seed: 0, train: Some(1), test: Some(1) }).unwrap();
         let spec = world.spec().clone();
-        let discretizer = Discretizer::new(&spec, &EncoderConfig { box_side: 4.0, ..EncoderConfig::default() }).unwrap();
+        let discretizer =
+            Discretizer::new(&spec, &EncoderConfig { box_side: 4.0, ..EncoderConfig::default() }).unwrap();
         (spec, discretizer)
     }
 
@@ -249,7 +253,10 @@ mod tests {
         assert_eq!(names.join(" "), "x+ x- y+ y-");
         assert_eq!(discretizer.action(&[1.0, 0.5, 0.2, 0.8], 0.9), ActionBuf::Continuous(vec![1.0, 0.0]));
         assert_eq!(discretizer.action(&[1.0, 0.5, 0.2, 0.95], 0.9), ActionBuf::Continuous(vec![1.0, -1.0]));
-        assert_eq!(discretizer.straight(&[0.0, 0.0], &[0.5, -1.0]), Some(ActionBuf::Continuous(vec![0.5, -1.0])));
+        assert_eq!(
+            discretizer.straight(&[0.0, 0.0], &[0.5, -1.0]),
+            Some(ActionBuf::Continuous(vec![0.5, -1.0]))
+        );
     }
 
     #[test]
@@ -257,6 +264,8 @@ mod tests {
         let (world, _) = boxes();
         let error = Discretizer::new(&world, &EncoderConfig::default()).unwrap_err().to_string();
         assert!(error.contains("encoder.box_side"), "{error}");
-        assert!(Discretizer::new(&world, &EncoderConfig { box_side: -1.0, ..EncoderConfig::default() }).is_err());
+        assert!(
+            Discretizer::new(&world, &EncoderConfig { box_side: -1.0, ..EncoderConfig::default() }).is_err()
+        );
     }
 }

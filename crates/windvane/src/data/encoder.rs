@@ -234,10 +234,12 @@ mod tests {
     #[test]
     fn the_device_sees_what_the_host_sees() {
         let spec = spec(vec![dim(2.0, 4.0, true), dim(-1.0, 3.0, false), dim(-2.0, 2.0, false)]);
-        let map = ObservationEncoder::new(&spec, &EncoderConfig { fourier: 5, ..EncoderConfig::default() }, &[], 3);
+        let map =
+            ObservationEncoder::new(&spec, &EncoderConfig { fourier: 5, ..EncoderConfig::default() }, &[], 3);
         let obs = [2.0, 0.5, 1.0, 4.0, -1.0, 0.3, 3.0, 2.0, -2.0];
         let device = Device::flex();
-        let there = crate::nn::read(DeviceEncoder::new(&map, &device).encode(upload(obs.to_vec(), [3, 3], &device)));
+        let there =
+            crate::nn::read(DeviceEncoder::new(&map, &device).encode(upload(obs.to_vec(), [3, 3], &device)));
         let here: Vec<f32> = obs.chunks_exact(3).flat_map(|obs| features(&map, obs)).collect();
         assert_eq!(there.len(), here.len());
         assert!(there.iter().zip(&here).all(|(a, b)| (a - b).abs() < 1e-5), "{there:?} {here:?}");
@@ -254,7 +256,12 @@ mod tests {
     #[test]
     fn fourier_features_of_near_places_agree_and_of_far_ones_do_not() {
         let spec = spec(vec![dim(-1.0, 1.0, false), dim(-1.0, 1.0, false)]);
-        let map = ObservationEncoder::new(&spec, &EncoderConfig { fourier: 512, ..EncoderConfig::default() }, &[], 3);
+        let map = ObservationEncoder::new(
+            &spec,
+            &EncoderConfig { fourier: 512, ..EncoderConfig::default() },
+            &[],
+            3,
+        );
         assert_eq!(map.width(), 2 + 512);
         let likeness = |a: &[f32], b: &[f32]| {
             let (a, b) = (features(&map, a), features(&map, b));

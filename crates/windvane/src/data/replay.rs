@@ -157,7 +157,8 @@ impl DeviceCodec {
     /// Puts the constants of `codec` on `device`.
     pub fn new(codec: &Codec, device: &Device) -> Self {
         let encodings = |n: usize| (0..n).flat_map(|action| codec.actions.encoding(action)).collect();
-        let all_actions = codec.actions.n_actions().map(|n| upload(encodings(n), [n, codec.actions.width()], device));
+        let all_actions =
+            codec.actions.n_actions().map(|n| upload(encodings(n), [n, codec.actions.width()], device));
         Self {
             observations: DeviceEncoder::new(&codec.observations, device),
             change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),

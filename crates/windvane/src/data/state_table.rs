@@ -176,10 +176,7 @@ impl StateTable {
         rho: &[f32],
         counts: &[f32],
     ) -> Result<Self, LearnError> {
-        let wrong = |problem: &str| LearnError::Config {
-            origin: "table".into(),
-            problem: problem.into(),
-        };
+        let wrong = |problem: &str| LearnError::Config { origin: "table".into(), problem: problem.into() };
         let TableCard { box_side, listed, width, successors, outcomes } = card;
         let config = EncoderConfig { box_side, ..EncoderConfig::default() };
         let discretizer = Discretizer::new(env, &config)?;

@@ -54,8 +54,9 @@ pub fn curve(
                 }
                 let mut walker = agent.explorer().ok_or_else(|| LearnError::Config {
                     origin: "exploring by belief".into(),
-                    problem: "this agent has no belief; expected a method that conditions on one (bfb or rfb)"
-                        .into(),
+                    problem:
+                        "this agent has no belief; expected a method that conditions on one (bfb or rfb)"
+                            .into(),
                 })?;
                 let mut rng = stream(seed, "context", &[context.0, round]);
                 walked(&mut *world.instantiate(context)?, &mut *walker, world, &config, &mut rng)

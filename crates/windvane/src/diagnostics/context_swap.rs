@@ -40,12 +40,17 @@ pub(super) fn in_world(
             let place = contexts.iter().position(|c| *c == context).unwrap_or(0);
             walk(contexts[(place + turn) % contexts.len()], round)
         };
-        evaluate_after(world, agent, Split::Train, BeliefMode::Frozen, &config, seed, from).map(|(rows, _)| rows)
+        evaluate_after(world, agent, Split::Train, BeliefMode::Frozen, &config, seed, from)
+            .map(|(rows, _)| rows)
     };
-    let mean = |rows: &[ScoreRow]| rows.iter().map(|row| f64::from(row.reward)).sum::<f64>() / rows.len().max(1) as f64;
+    let mean = |rows: &[ScoreRow]| {
+        rows.iter().map(|row| f64::from(row.reward)).sum::<f64>() / rows.len().max(1) as f64
+    };
     let (right, wrong) = (mean(&run(0)?), mean(&run(1)?));
     let lost = (right - wrong) / right.abs().max(1e-9);
-    let what = format!("return lost with the belief of another training context ({right:.2} to {wrong:.2}), as a share");
+    let what = format!(
+        "return lost with the belief of another training context ({right:.2} to {wrong:.2}), as a share"
+    );
     let mut findings = changed(agent, &known, seed);
     findings.push(Finding::report("context", what, lost));
     Ok(findings)
@@ -78,7 +83,8 @@ fn changed(agent: &Agent, known: &[Known], seed: u64) -> Vec<Finding> {
     }
     let share = different as f64 / all.max(1) as f64;
     let what = "actions that change with the belief of another context, as a share";
-    let advice = "the policy ignores the belief: train F longer, or the contexts do not matter for what it does";
+    let advice =
+        "the policy ignores the belief: train F longer, or the contexts do not matter for what it does";
     vec![Finding::at_least("context", what, share, Limits { good: 0.05, fair: 0.005 }, advice)]
 }
 
@@ -98,11 +104,15 @@ fn choices(agent: &Agent, known: &Known, seed: u64) -> Vec<f32> {
                 all.extend(q.chunks_exact(model.table().actions()).map(|q| argmax(q) as f32));
             }
             Model::Observations(model) => {
-                let obs: Vec<f32> =
-                    (0..STATES).flat_map(|_| &agent.visited.states[pick() * dims..][..dims]).copied().collect();
+                let obs: Vec<f32> = (0..STATES)
+                    .flat_map(|_| &agent.visited.states[pick() * dims..][..dims])
+                    .copied()
+                    .collect();
                 let states = agent.states(model, &obs, known, z);
                 match model.codec.actions().n_actions() {
-                    Some(n) => all.extend(model.action_values(&states).chunks_exact(n).map(|q| argmax(q) as f32)),
+                    Some(n) => {
+                        all.extend(model.action_values(&states).chunks_exact(n).map(|q| argmax(q) as f32));
+                    }
                     None => all.extend(model.actions(&states)),
                 }
             }

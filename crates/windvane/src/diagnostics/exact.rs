@@ -12,7 +12,9 @@ use crate::linalg::{effective_rank, eigen};
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
 use crate::train::Scores;
-use windvane_world::grid::{ACTIONS, Dynamics, GridWorld, Layout, SuccessorMeasure, deterministic, distances};
+use windvane_world::grid::{
+    ACTIONS, Dynamics, GridWorld, Layout, SuccessorMeasure, deterministic, distances,
+};
 use windvane_world::{Cmdp, ContextId, Reward, Split};
 
 /// Steps of a random trajectory that shows nearly everything: what is wrong after it is not for want of knowledge.
@@ -76,7 +78,12 @@ impl std::fmt::Debug for Examiner<'_> {
 }
 
 /// The few numbers to watch while F is trained, besides its scores; none where nothing exact is known.
-pub(crate) fn metrics(agent: &Agent, world: &dyn Cmdp, eval: &EvalConfig, seed: u64) -> Result<Scores, LearnError> {
+pub(crate) fn metrics(
+    agent: &Agent,
+    world: &dyn Cmdp,
+    eval: &EvalConfig,
+    seed: u64,
+) -> Result<Scores, LearnError> {
     let Some(examiner) = Examiner::new(agent, world, eval, seed) else { return Ok(Scores::new()) };
     let exact = examiner.exactness(1, FEW_GOALS)?;
     let [ortho, _] = spread(&examiner.model.backward(), &examiner.uniform());
@@ -259,7 +266,8 @@ impl<'a> Examiner<'a> {
         let policy: Vec<usize> = q.chunks_exact(ACTIONS).map(argmax).collect();
         let cells: Vec<Option<usize>> = (0..layout.cells()).map(|cell| self.state(cell)).collect();
         let choice = |cell: usize| cells[cell].map_or(0, |state| policy[state]);
-        let exact = SuccessorMeasure::of(&Dynamics::of(layout), &deterministic(layout.cells(), choice), gamma);
+        let exact =
+            SuccessorMeasure::of(&Dynamics::of(layout), &deterministic(layout.cells(), choice), gamma);
         let b = if given { self.model.backward() } else { Vec::new() };
         let mut sums = [[0.0; 2]; 2]; // squared error and size, over all and off the goal
         for cell in layout.free_cells() {
@@ -304,7 +312,8 @@ impl<'a> Examiner<'a> {
             for &goal in self.grid.goals(context)? {
                 let Some(z) = self.goal_task(goal) else { continue };
                 let rows = self.model.measure(&known.dynamics, &z);
-                width = if self.model.has_given_features() { self.agent.dim() } else { self.table().states() };
+                width =
+                    if self.model.has_given_features() { self.agent.dim() } else { self.table().states() };
                 gram.resize(width * width, 0.0);
                 for f in rows.chunks_exact(width) {
                     for (row, &x) in gram.chunks_exact_mut(width).zip(f) {

@@ -201,8 +201,12 @@ impl Examiner<'_> {
                     let game = Game { context, task, rng: stream(self.seed, "game", &[context.0, round]) };
                     let spec = self.world.spec();
                     let outcome = match mode {
-                        BeliefMode::Frozen => rollout(self.world, game, &mut BayesPlanner::new(spec, belief.dynamics()))?,
-                        BeliefMode::Online => rollout(self.world, game, &mut BayesPlanner::new(spec, belief.clone()))?,
+                        BeliefMode::Frozen => {
+                            rollout(self.world, game, &mut BayesPlanner::new(spec, belief.dynamics()))?
+                        }
+                        BeliefMode::Online => {
+                            rollout(self.world, game, &mut BayesPlanner::new(spec, belief.clone()))?
+                        }
                     };
                     won += usize::from(outcome.success);
                     all += 1;

@@ -24,7 +24,12 @@ const GROUPS: usize = 50;
 const NET: usize = 1000;
 
 /// Findings about all parts of an agent on observations; about the belief with the data it was trained on.
-pub(super) fn findings(agent: &Agent, model: &ObservationModel, replay: Option<&Replay>, seed: u64) -> Vec<Finding> {
+pub(super) fn findings(
+    agent: &Agent,
+    model: &ObservationModel,
+    replay: Option<&Replay>,
+    seed: u64,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = about_data(agent, model).into_iter().collect();
     findings.extend(about_backward(agent, model));
     findings.extend(about_forward(agent, model, seed));
@@ -101,7 +106,11 @@ fn about_forward(agent: &Agent, model: &ObservationModel, seed: u64) -> Vec<Find
 }
 
 /// How often the actor is at least as good as the best of a few candidate actions on the same F.
-fn about_actor(model: &ObservationModel, states: &crate::fb::observations::States, rows: usize) -> Option<Finding> {
+fn about_actor(
+    model: &ObservationModel,
+    states: &crate::fb::observations::States,
+    rows: usize,
+) -> Option<Finding> {
     let acted = model.values_of(states, model.actions(states));
     let candidates = model.codec.actions().candidates();
     let mut best = vec![f32::NEG_INFINITY; rows];
@@ -111,7 +120,8 @@ fn about_actor(model: &ObservationModel, states: &crate::fb::observations::State
     }
     let near = |(q, best): (&f32, &f32)| *q >= best - 0.02 * best.abs().max(1e-3);
     let share = acted.iter().zip(&best).filter(|pair| near(*pair)).count() as f64 / rows.max(1) as f64;
-    let what = format!("states where the actor is as good as the best of {} candidates on F", candidates.len());
+    let what =
+        format!("states where the actor is as good as the best of {} candidates on F", candidates.len());
     let advice = "the actor lags behind F: train longer, or raise actor.rate";
     (rows > 0).then(|| Finding::at_least("actor", what, share, Limits { good: 0.8, fair: 0.5 }, advice))
 }

@@ -50,7 +50,9 @@ impl Env for Rewired<'_> {
         let mut done = space.buffer();
         let count = space.size() as u32;
         match (self.perturbation, action) {
-            (Perturbation::Slippery, _) if self.rng.random_bool(0.3) => space.sample(&mut self.rng, &mut done),
+            (Perturbation::Slippery, _) if self.rng.random_bool(0.3) => {
+                space.sample(&mut self.rng, &mut done);
+            }
             (Perturbation::Slippery, action) => return self.env.step(action, obs),
             (Perturbation::Mirrored, Action::Discrete(a)) => done = ActionBuf::Discrete(count - 1 - a),
             (Perturbation::Turned, Action::Discrete(a)) => done = ActionBuf::Discrete((a + 1) % count),

@@ -119,9 +119,10 @@ pub(crate) fn listed(
             let contexts = Conditioner::ContextId { contexts };
             (contexts, TrainingContexts { dynamics, groups: numbers, ..TrainingContexts::default() })
         }
-        (Condition::Nothing | Condition::Belief, _) => {
-            (Conditioner::Nothing, TrainingContexts { dynamics: average, groups: vec![0], ..TrainingContexts::default() })
-        }
+        (Condition::Nothing | Condition::Belief, _) => (
+            Conditioner::Nothing,
+            TrainingContexts { dynamics: average, groups: vec![0], ..TrainingContexts::default() },
+        ),
     }
 }
 
@@ -152,10 +153,14 @@ pub(crate) fn observations(
             } else {
                 Vec::new()
             };
-            (conditioner, TrainingContexts { inputs, beliefs, axes, groups: numbers, ..TrainingContexts::default() })
+            (
+                conditioner,
+                TrainingContexts { inputs, beliefs, axes, groups: numbers, ..TrainingContexts::default() },
+            )
         }
         (Condition::ContextId, _) => {
-            let one_hot = (0..groups * groups).map(|i| f32::from(u8::from(i / groups == i % groups))).collect();
+            let one_hot =
+                (0..groups * groups).map(|i| f32::from(u8::from(i / groups == i % groups))).collect();
             let contexts = replay.privileged_contexts().unwrap_or_default();
             let all = TrainingContexts {
                 inputs: one_hot,

@@ -295,7 +295,10 @@ impl FbObjective for ListedObjective {
         let local = model.backup.local(&batch.seen);
         // How much each state counts: as much as it can be entered. [groups, states]
         let weight = local[1].clone().max_dim(2) + UNREACHABLE;
-        let weight = weight.reshape([config.contexts, 1, states]).repeat(&[1, config.tasks, 1]).reshape([groups, states]);
+        let weight = weight
+            .reshape([config.contexts, 1, states])
+            .repeat(&[1, config.tasks, 1])
+            .reshape([groups, states]);
 
         // Targets: values first, then the measure of the policy that they give.
         let target_b = model.b(frozen); // [states, d]
@@ -303,15 +306,22 @@ impl FbObjective for ListedObjective {
         let ahead = model.forward(frozen, local.clone(), z, reward.clone());
         let with_measure = config.fb_coef > 0.0;
         let (v, m) = self.state_estimates(&ahead, &reward, &target_b, with_measure);
-        let BackedUp { value, q, occupancy, bootstrap } =
-            model.backup.back_up(&batch.backed_up, v, &reward, config.target_depth, config.temperature, with_measure);
+        let BackedUp { value, q, occupancy, bootstrap } = model.backup.back_up(
+            &batch.backed_up,
+            v,
+            &reward,
+            config.target_depth,
+            config.temperature,
+            with_measure,
+        );
 
         // What is trained.
         let b = model.b(weights); // [states, d]
         let now = model.forward(weights, local, z, model.rewards(z, &b.clone().detach()));
         let heads = model.heads();
         let rows = states * heads;
-        let weight_rows = weight.clone().reshape([groups, states, 1]).repeat(&[1, 1, heads]).reshape([groups * rows, 1]);
+        let weight_rows =
+            weight.clone().reshape([groups, states, 1]).repeat(&[1, 1, heads]).reshape([groups * rows, 1]);
         let mut metrics: Metrics = Vec::new();
         let mut loss = Tensor::zeros([1], &z.device());
         if with_measure {
@@ -321,7 +331,11 @@ impl FbObjective for ListedObjective {
                 ops::products(now.f.clone(), b.clone()) / dim as f64
             };
             let width = estimate.dims()[1];
-            let immediate = if model.has_given_features() { occupancy.matmul(target_b.clone().reshape([1, states, dim])) } else { occupancy };
+            let immediate = if model.has_given_features() {
+                occupancy.matmul(target_b.clone().reshape([1, states, dim]))
+            } else {
+                occupancy
+            };
             let target = immediate + bootstrap.matmul(m); // [groups, states, width]
             let target = if heads == 1 { target } else { self.lift(&batch.backed_up, target, &target_b) };
             let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
@@ -339,7 +353,8 @@ impl FbObjective for ListedObjective {
             loss = loss + ortho * config.ortho_coef;
         }
         let value_target = if heads == 1 { value } else { q.clone() }.reshape([groups * rows, 1]);
-        let counts = if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
+        let counts =
+            if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
         if config.value_coef > 0.0 {
             let off = (now.value.clone() - value_target.clone()).powf_scalar(2.0);
             let value = loss::weighted_mean(off, weight_rows.clone());

@@ -3,7 +3,8 @@
 use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops, upload,
+    Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops,
+    upload,
 };
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Int, Tensor};
@@ -20,6 +21,7 @@ pub(crate) const CONSTANTS: &[f64] = &[POSITIVE_OFFSET, NEGATIVE_OFFSET, FIXED_L
 
 /// Backward map B(s), of length sqrt(d); never conditioned.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of them in a model
 pub(crate) enum Backward {
     /// A network on encoded states.
     Network(Mlp),
@@ -38,10 +40,14 @@ impl Backward {
         device: &Device,
     ) -> Result<Self, LearnError> {
         Ok(match config.backward {
-            BackwardForm::Network => {
-                Self::Network(Mlp::new(params, "b", &MlpConfig::paper(&[features], &config.net.backward, config.dim))?)
+            BackwardForm::Network => Self::Network(Mlp::new(
+                params,
+                "b",
+                &MlpConfig::paper(&[features], &config.net.backward, config.dim),
+            )?),
+            BackwardForm::Table => {
+                Self::Table(params.add("b/table", [features, config.dim], Init::Normal { std: 0.1 })?)
             }
-            BackwardForm::Table => Self::Table(params.add("b/table", [features, config.dim], Init::Normal { std: 0.1 })?),
             BackwardForm::Fourier => {
                 let normal = StandardNormal.sample_iter(stream(0, "fixed backward", &[]));
                 let frequencies = normal.map(|x: f32| x / FIXED_LENGTH).take(dims * config.dim / 2).collect();
@@ -97,8 +103,8 @@ impl ValueHead {
             }
             Self::Log => {
                 // exp(-softplus(x)) = sigmoid(-x)
-                let beta =
-                    sigmoid((extra(0) + POSITIVE_OFFSET) * -1.0) - sigmoid((extra(1) + NEGATIVE_OFFSET) * -1.0);
+                let beta = sigmoid((extra(0) + POSITIVE_OFFSET) * -1.0)
+                    - sigmoid((extra(1) + NEGATIVE_OFFSET) * -1.0);
                 (f + z * (beta.clone() - along), beta)
             }
         };
@@ -113,7 +119,8 @@ impl ValueHead {
             Self::Linear => along,
             Self::Skip => along + raw[z.len()],
             Self::Log => {
-                squash(raw[z.len()] + POSITIVE_OFFSET as f32) - squash(raw[z.len() + 1] + NEGATIVE_OFFSET as f32)
+                squash(raw[z.len()] + POSITIVE_OFFSET as f32)
+                    - squash(raw[z.len() + 1] + NEGATIVE_OFFSET as f32)
             }
         }
     }
@@ -225,7 +232,13 @@ impl TwoInputNet {
     }
 
     /// One of `heads` heads for each row, `[rows, output / heads]`.
-    pub(crate) fn select(&self, weights: &Weights, input: NetInput, heads: usize, index: Tensor<1, Int>) -> Tensor<2> {
+    pub(crate) fn select(
+        &self,
+        weights: &Weights,
+        input: NetInput,
+        heads: usize,
+        index: Tensor<1, Int>,
+    ) -> Tensor<2> {
         match self {
             Self::Pair(net) => {
                 let (left, right) = sides(input);

@@ -66,7 +66,8 @@ impl Backup {
         let moves: Vec<f32> = (0..successors.len())
             .map(|token| f32::from(u8::from(real(token) && successors[token] as usize != from(token))))
             .collect();
-        let edges = successors.iter().enumerate().map(|(token, &to)| (from(token) * states + to as usize) as i64);
+        let edges =
+            successors.iter().enumerate().map(|(token, &to)| (from(token) * states + to as usize) as i64);
         let (mut incoming, mut has) = (vec![0_i64; states * actions], vec![0.0; states * actions]);
         for (token, &to) in successors.iter().enumerate().filter(|(token, _)| moves[*token] > 0.0) {
             let place = to as usize * actions + token / width % actions;
@@ -147,7 +148,12 @@ impl Backup {
 
     /// The discounted occupancy of a policy `[groups, states * actions]` over its first `2^k >= depth` steps, and the
     /// discounted distribution of the state after them: `M = occupancy + bootstrap M`. Both `[groups, states, states]`.
-    pub(crate) fn measure(&self, dynamics: &Dynamics, policy: Tensor<2>, depth: usize) -> (Tensor<3>, Tensor<3>) {
+    pub(crate) fn measure(
+        &self,
+        dynamics: &Dynamics,
+        policy: Tensor<2>,
+        depth: usize,
+    ) -> (Tensor<3>, Tensor<3>) {
         let groups = policy.dims()[0];
         let [states, actions, width] = [self.states, self.actions, self.width];
         let vocabulary = states * actions * width;
@@ -179,7 +185,8 @@ impl Backup {
         let ahead = ahead * dynamics.moving.clone().reshape([groups, vocabulary, 1]);
         let ahead = ahead.reshape([groups * states * actions, self.width, width]).sum_dim(1);
         let stay = being * (1.0 - self.persistence) + stuck.reshape([1, states, width]) * self.persistence;
-        let stay = stay.reshape([groups, states, 1, width]) * dynamics.staying.clone().reshape([groups, states, actions, 1]);
+        let stay = stay.reshape([groups, states, 1, width])
+            * dynamics.staying.clone().reshape([groups, states, actions, 1]);
         ahead.reshape([groups, states * actions, width]) + stay.reshape([groups, states * actions, width])
     }
 }
@@ -204,7 +211,9 @@ mod tests {
     use crate::nn::read;
     use crate::testing::{cells, tabled, truth};
     use windvane_world::Split;
-    use windvane_world::grid::{ACTIONS, Dynamics as Exact, Objective, Plan, SuccessorMeasure, deterministic};
+    use windvane_world::grid::{
+        ACTIONS, Dynamics as Exact, Objective, Plan, SuccessorMeasure, deterministic,
+    };
 
     #[test]
     fn deep_backups_on_the_true_dynamics_are_the_optimal_policy_and_its_exact_measure() {
@@ -232,7 +241,11 @@ mod tests {
             let s = cells.iter().position(|c| *c == cell).unwrap_or(0);
             (1..ACTIONS).fold(0, |best, a| if q[s * ACTIONS + a] > q[s * ACTIONS + best] { a } else { best })
         };
-        let exact = SuccessorMeasure::of(&Exact::of(layout), &deterministic(layout.cells(), choice), f64::from(GAMMA));
+        let exact = SuccessorMeasure::of(
+            &Exact::of(layout),
+            &deterministic(layout.cells(), choice),
+            f64::from(GAMMA),
+        );
         let measure = read(done.occupancy);
         for (s, &cell) in cells.iter().enumerate().filter(|(_, cell)| layout.is_free(**cell)) {
             let after = exact.after(cell, choice(cell));
@@ -254,10 +267,17 @@ mod tests {
         let reward: Tensor<2> = upload((0..states).map(|s| s as f32 / 100.0).collect(), [1, states], &device);
         let v = Tensor::ones([1, states], &device) * 7.0;
         let q = read(backup.q(&dynamics, v, &reward));
-        assert!(q.chunks_exact(ACTIONS).enumerate().all(|(s, q)| q.iter().all(|q| (q - s as f32 / 100.0).abs() < 1e-6)));
+        assert!(
+            q.chunks_exact(ACTIONS)
+                .enumerate()
+                .all(|(s, q)| q.iter().all(|q| (q - s as f32 / 100.0).abs() < 1e-6))
+        );
         let policy = Tensor::ones([1, states * ACTIONS], &device) / ACTIONS as f64;
         let (occupancy, bootstrap) = backup.measure(&dynamics, policy, 8);
         let (occupancy, bootstrap) = (read(occupancy), read(bootstrap));
-        assert!((0..states).all(|s| (occupancy[s * states + s] - 1.0).abs() < 1e-5) && bootstrap.iter().all(|x| *x == 0.0));
+        assert!(
+            (0..states).all(|s| (occupancy[s * states + s] - 1.0).abs() < 1e-5)
+                && bootstrap.iter().all(|x| *x == 0.0)
+        );
     }
 }

@@ -3,7 +3,8 @@
 use super::config::NetConfig;
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, ops, upload,
+    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, ops,
+    upload,
 };
 use burn::tensor::activation::{gelu, softmax};
 use burn::tensor::{Device, Tensor};
@@ -27,7 +28,7 @@ pub(super) const CONSTANTS: &[f64] = &[DYNAMICS, IDENTITY as f64, HEADS as f64, 
 pub(super) struct TokenNet {
     tokens: SetTransformer,
     /// A perceptron over all dynamics at once that modulates the tokens, twice.
-    digest: Option<(Mlp, Linear, [(Linear, Linear); 2])>,
+    digest: Option<Digest>,
     state: Linear,
     /// Of the task: the states it rewards, most of all and all in proportion; z itself; the mean of all states.
     rewarded: Linear,
@@ -46,6 +47,14 @@ pub(super) struct TokenNet {
     head_width: usize,
 }
 
+/// From all dynamics of a context to gains and shifts of its tokens.
+#[derive(Clone, Debug)]
+struct Digest {
+    mlp: Mlp,
+    film: Linear,
+    blocks: [(Linear, Linear); 2],
+}
+
 impl TokenNet {
     /// Adds the network below `f/` for so many states and actions, task vectors of `dim` numbers, and `output` numbers for each
     /// state.
@@ -61,17 +70,19 @@ impl TokenNet {
         let digest = match digest {
             0 => None,
             size => {
-                let mlp = MlpConfig { last: Act::Gelu, ..MlpConfig::paper(&[states * actions], &[size], size) };
+                let mlp =
+                    MlpConfig { last: Act::Gelu, ..MlpConfig::paper(&[states * actions], &[size], size) };
                 let mut block = |i: usize| -> Result<(Linear, Linear), LearnError> {
                     let up = Linear::new(params, &format!("f/digest/block{i}/up"), &[width], width)?;
                     Ok((up, Linear::new(params, &format!("f/digest/block{i}/down"), &[width], width)?))
                 };
                 let blocks = [block(0)?, block(1)?];
                 let mlp = Mlp::new(params, "f/digest", &mlp)?;
-                Some((mlp, Linear::new(params, "f/digest/film", &[size], 4 * width)?, blocks))
+                Some(Digest { mlp, film: Linear::new(params, "f/digest/film", &[size], 4 * width)?, blocks })
             }
         };
-        let mut linear = |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
+        let mut linear =
+            |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
         let [state, rewarded, proportional, task, whole] = [
             linear("state", width)?,
             linear("rewarded", width)?,
@@ -116,7 +127,7 @@ impl TokenNet {
         let local = Tensor::cat(local, 1) * DYNAMICS;
         let tokens = Tensor::cat(vec![local, self.identity.clone().repeat(&[contexts, 1])], 1);
         let mut x = self.tokens.tokens(weights, tokens, contexts, None); // [contexts * states, width]
-        if let Some((mlp, film, blocks)) = &self.digest {
+        if let Some(Digest { mlp, film, blocks }) = &self.digest {
             let width = x.dims()[1];
             let all = moving.reshape([contexts, states * actions]);
             let digest = mlp.forward(weights, Input::One(all)); // [contexts, digest]
@@ -124,7 +135,8 @@ impl TokenNet {
             for (i, (up, down)) in blocks.iter().enumerate() {
                 let part = |k: usize| film.clone().narrow(1, k * width, width).reshape([contexts, 1, width]);
                 let y = x.clone().reshape([contexts, states, width]) * (part(2 * i) + 1.0) + part(2 * i + 1);
-                let y = gelu(up.forward(weights, Input::One(y.reshape([contexts * states, width])), Act::None));
+                let y =
+                    gelu(up.forward(weights, Input::One(y.reshape([contexts * states, width])), Act::None));
                 x = down.forward_onto(weights, y, x);
             }
         }
@@ -133,7 +145,13 @@ impl TokenNet {
 
     /// Raw outputs, `[contexts * tasks * states, output]`, for tasks `z [contexts * tasks, d]` that stand for the rewards
     /// `r [contexts * tasks, states]`.
-    pub(super) fn forward(&self, weights: &Weights, local: [Tensor<3>; 2], z: Tensor<2>, r: Tensor<2>) -> Tensor<2> {
+    pub(super) fn forward(
+        &self,
+        weights: &Weights,
+        local: [Tensor<3>; 2],
+        z: Tensor<2>,
+        r: Tensor<2>,
+    ) -> Tensor<2> {
         let contexts = local[0].dims()[0];
         let ([groups, _], states, head) = (z.dims(), self.states, self.head_width);
         let tasks = groups / contexts;
@@ -149,7 +167,8 @@ impl TokenNet {
         let task = linear(&self.rewarded, most)
             + linear(&self.proportional, all) * OTHER_PARTS
             + linear(&self.task, z) * OTHER_PARTS;
-        let task = task.reshape([contexts, tasks, head]) + linear(&self.whole, mean).reshape([contexts, 1, head]);
+        let task =
+            task.reshape([contexts, tasks, head]) + linear(&self.whole, mean).reshape([contexts, 1, head]);
         let state = linear(&self.state, x).reshape([contexts, 1, states, head]);
         let h = (state + task.reshape([contexts, tasks, 1, head])).reshape([groups * states, head]);
         let norm = |x: Tensor<2>, (gain, shift): (ParamId, ParamId)| {

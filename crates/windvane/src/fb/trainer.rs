@@ -9,7 +9,18 @@ use burn::tensor::Tensor;
 use std::fmt::Debug;
 
 /// Parameters that Muon leaves to Adam: first and last layers and tables, whose rows have no directions in common.
-const ADAM_ONLY: &[&str] = &["b/", "f/tokens/embed", "f/digest/0", "f/out", "f0/out", "f1/out", "f0/left/0", "f0/right/0", "f1/left/0", "f1/right/0"];
+const ADAM_ONLY: &[&str] = &[
+    "b/",
+    "f/tokens/embed",
+    "f/digest/0",
+    "f/out",
+    "f0/out",
+    "f1/out",
+    "f0/left/0",
+    "f0/right/0",
+    "f1/left/0",
+    "f1/right/0",
+];
 
 /// What F and B are trained by.
 pub(crate) trait FbObjective: Debug {

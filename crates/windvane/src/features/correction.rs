@@ -165,13 +165,21 @@ impl Corrector {
     pub(crate) fn export(&self, file: &mut TensorFile) -> CorrectorCard {
         let rows = self.weights.len();
         let mut put = |name: &str, values: &[f32]| {
-            file.insert(format!("correction/{name}"), &upload(values.to_vec(), [rows, values.len() / rows], &self.device));
+            file.insert(
+                format!("correction/{name}"),
+                &upload(values.to_vec(), [rows, values.len() / rows], &self.device),
+            );
         };
         put("sa", &self.data.sa);
         put("next", &self.data.next);
         put("weights", &self.weights);
         put("features", &self.features);
-        CorrectorCard { config: self.config, width: self.data.width, next_width: self.data.next_width, seed: self.seed }
+        CorrectorCard {
+            config: self.config,
+            width: self.data.width,
+            next_width: self.data.next_width,
+            seed: self.seed,
+        }
     }
 
     /// Reads back what [`Corrector::export`] wrote.
@@ -264,7 +272,8 @@ impl Corrector {
             replay.draw(&mut rng, group)
         };
         let rows: Vec<usize> = (0..REFERENCE).map(row).collect();
-        let led: Vec<f32> = rows.iter().flat_map(|&row| replay.host_state(replay.later(row, 1))).copied().collect();
+        let led: Vec<f32> =
+            rows.iter().flat_map(|&row| replay.host_state(replay.later(row, 1))).copied().collect();
         let tokens = read(replay.tokens(replay.rows(&rows)));
         let weights = vec![1.0 / rows.len() as f32; rows.len()];
         let data = Transitions::observations(replay.codec(), &tokens);

@@ -10,12 +10,14 @@ mod trainer;
 
 pub use trainer::PhiTrainer;
 
+use crate::data::{Replay, StateTable};
 use crate::error::LearnError;
 use crate::linalg::eigen;
 use crate::methods::hilp::HilpConfig;
 use crate::methods::lap::LapConfig;
-use crate::data::{Replay, StateTable};
-use crate::nn::{Input, Mlp, MlpConfig, NnError, Params, TensorFile, Weights, ops, read, upload, upload_indices};
+use crate::nn::{
+    Input, Mlp, MlpConfig, NnError, Params, TensorFile, Weights, ops, read, upload, upload_indices,
+};
 use burn::tensor::{Device, Tensor};
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
@@ -133,6 +135,7 @@ const TRIES: usize = 64;
 
 /// Where transitions come from.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of them in a training
 pub enum Source {
     /// Listed states, one-hot.
     Listed(Arc<StateTable>, Tensor<2>),
@@ -162,8 +165,8 @@ impl Source {
         match self {
             Self::Listed(table, _) => {
                 let group = &table.groups()[rng.random_range(0..table.groups().len())];
-                let mut tokens =
-                    (0..TRIES).map(|_| table.episode(group.episodes[rng.random_range(0..group.episodes.len())]));
+                let mut tokens = (0..TRIES)
+                    .map(|_| table.episode(group.episodes[rng.random_range(0..group.episodes.len())]));
                 let Some(tokens) = tokens.find(|tokens| !tokens.is_empty()) else { return [0; 3] };
                 let at = rng.random_range(0..tokens.len());
                 let leads_to = |at: usize| table.successors()[tokens[at] as usize] as usize;
@@ -270,7 +273,13 @@ pub(crate) struct PhiCard {
 
 impl Phi {
     /// Centres and whitens what the first of `nets` makes of the states that stand for the data.
-    fn new(nets: PhiNets, params: Params, source: &Source, hidden: &[usize], config: &FeaturesConfig) -> Self {
+    fn new(
+        nets: PhiNets,
+        params: Params,
+        source: &Source,
+        hidden: &[usize],
+        config: &FeaturesConfig,
+    ) -> Self {
         let dim = config.dim;
         let (states, weights) = source.reference();
         let raw = read(nets.of(&params.weights(), 0, states));
@@ -325,7 +334,12 @@ impl Phi {
         self.params.save(file, "phi/net/");
         file.insert("phi/mean".into(), &self.mean);
         file.insert("phi/whitening".into(), &self.whitening);
-        PhiCard { inputs: self.inputs, dim: self.dim(), hidden: self.hidden.clone(), radius: self.nets.radius }
+        PhiCard {
+            inputs: self.inputs,
+            dim: self.dim(),
+            hidden: self.hidden.clone(),
+            radius: self.nets.radius,
+        }
     }
 
     /// Reads back what [`Phi::export`] wrote; only the first network acts.
@@ -333,7 +347,8 @@ impl Phi {
         let PhiCard { inputs, dim, hidden, radius } = card;
         let mut params = Params::new(device, 0);
         let shape = MlpConfig::paper(&[inputs], &hidden, dim);
-        let count = file.names().filter(|name| name.starts_with("phi/net/phi") && name.ends_with("/0/w")).count();
+        let count =
+            file.names().filter(|name| name.starts_with("phi/net/phi") && name.ends_with("/0/w")).count();
         let nets = (0..count.max(1)).map(|i| Mlp::new(&mut params, &format!("phi{i}"), &shape));
         let nets = PhiNets { nets: nets.collect::<Result<_, NnError>>()?, radius };
         params.load(file, "phi/net/")?;

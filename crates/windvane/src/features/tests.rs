@@ -12,7 +12,11 @@ use windvane_world::Split;
 use windvane_world::grid::distances;
 
 /// What trained features make of every listed state, `[states * d]`.
-fn learned(learner: &'static dyn FeatureLearner, table: &Arc<StateTable>, config: FeaturesConfig) -> Vec<f32> {
+fn learned(
+    learner: &'static dyn FeatureLearner,
+    table: &Arc<StateTable>,
+    config: FeaturesConfig,
+) -> Vec<f32> {
     let source = Source::listed(table.clone(), &Device::flex());
     let states = source.reference().0;
     let mut trainer = PhiTrainer::new(learner, source, &[128, 128], config, 1, &Device::flex()).unwrap();

@@ -1,6 +1,6 @@
 //! Training of features.
 
-use super::{FeatureLearner, Phi, FeaturesConfig, PhiNets, Source, Transitions};
+use super::{FeatureLearner, FeaturesConfig, Phi, PhiNets, Source, Transitions};
 use crate::error::LearnError;
 use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile};
 use crate::train::{Learner, Metrics, warm_cosine};
@@ -35,7 +35,17 @@ impl PhiTrainer {
         let nets = PhiNets::new(&mut params, learner, source.inputs(), hidden, &config)?;
         let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
         let adam = Adam::new(adam, &params);
-        Ok(Self { learner, source, config, hidden: hidden.to_vec(), nets, target: params.clone(), params, adam, seed })
+        Ok(Self {
+            learner,
+            source,
+            config,
+            hidden: hidden.to_vec(),
+            nets,
+            target: params.clone(),
+            params,
+            adam,
+            seed,
+        })
     }
 
     /// The features as they stand.

@@ -4,8 +4,8 @@
 //! are trained side by side against the more pessimistic of their targets; the first gives the features.
 
 use super::{Method, fb};
-use crate::nn::Weights;
 use crate::features::{FeatureLearner, FeaturesConfig, PhiNets, Transitions};
+use crate::nn::Weights;
 use burn::tensor::Tensor;
 use rand_distr::{Distribution as _, Geometric};
 use serde::{Deserialize, Serialize};

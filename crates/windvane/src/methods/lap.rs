@@ -4,8 +4,8 @@
 //! The mean of |phi(s) - phi(s')|^2 under orthonormality is least for the smoothest eigenvectors of the graph of transitions.
 
 use super::{Method, fb};
-use crate::nn::{Weights, ops};
 use crate::features::{FeatureLearner, FeaturesConfig, PhiNets, Transitions};
+use crate::nn::{Weights, ops};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 

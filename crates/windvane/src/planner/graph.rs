@@ -114,7 +114,8 @@ mod tests {
                 .collect();
             let goal = cells[reward.iter().position(|r| *r > 0.0).unwrap()];
             let far = distances(layout, goal);
-            let exact = Plan::solve(&Dynamics::of(layout), &Objective::of(&task, world.spec()).unwrap(), 0.95);
+            let exact =
+                Plan::solve(&Dynamics::of(layout), &Objective::of(&task, world.spec()).unwrap(), 0.95);
             let (_, q) = Graph::listed(&table, &p, 0.0).optimise(&reward, 0.95, 300);
             for (state, &cell) in cells.iter().enumerate() {
                 if !layout.is_free(cell) || far[cell] == 0 || far[cell] == u16::MAX {

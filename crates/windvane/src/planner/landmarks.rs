@@ -45,7 +45,8 @@ impl Landmarks {
         let rows = loop {
             let mut kept: Vec<usize> = Vec::new();
             for (row, state) in states.chunks_exact(dims).enumerate() {
-                let apart = |&other: &usize| distance2(state, &states[other * dims..], scale) >= spacing * spacing;
+                let apart =
+                    |&other: &usize| distance2(state, &states[other * dims..], scale) >= spacing * spacing;
                 if kept.iter().all(apart) {
                     kept.push(row);
                 }
@@ -119,7 +120,8 @@ impl Landmarks {
         if h.is_empty() {
             return vec![1.0; self.rows.len()];
         }
-        let s = self.constants.observations.encode(upload(self.obs.clone(), [self.rows.len(), dims], &device));
+        let s =
+            self.constants.observations.encode(upload(self.obs.clone(), [self.rows.len(), dims], &device));
         predictor.reachability(s, upload(h.to_vec(), [1, h.len()], &device))
     }
 

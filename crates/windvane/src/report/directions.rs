@@ -7,12 +7,12 @@
 
 use super::cones::arrow;
 use super::plane::Plane;
+use crate::agent::Agent;
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore};
-use crate::agent::Agent;
+use crate::latent;
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
-use crate::latent;
 use crate::run::Run;
 use windvane_world::grid::{
     ACTIONS, Dynamics, GridWorld, Layout, MOVES, Objective, Plan, distances, optimal_moves,

@@ -45,7 +45,9 @@ impl Results {
         }
         let mut header = vec!["player".to_owned()];
         for column in ["seen", "unseen", "seen, online", "unseen, online"] {
-            header.extend([Planner::None, Planner::Sweeps].map(|planner| format!("{column}: {}", planner.title())));
+            header.extend(
+                [Planner::None, Planner::Sweeps].map(|planner| format!("{column}: {}", planner.title())),
+            );
         }
         header.extend(["paper, seen", "paper, unseen"].map(str::to_owned));
         Table {

@@ -1,9 +1,9 @@
 //! What exact and learned players think of one context, as views for a Q-map.
 
 use super::qmap::{Cell, View};
+use crate::agent::Agent;
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore};
-use crate::agent::Agent;
 use windvane_world::grid::{ACTIONS, Dynamics, Objective, Plan, ahead};
 use windvane_world::{Cmdp, ContextId, Task};
 
@@ -34,7 +34,8 @@ pub fn of_context(
     let mut views = vec![view("exact", &|cell| std::array::from_fn(|a| exact.moves()[cell * ACTIONS + a]))];
     for (title, agent) in agents {
         let z = agent.task(&task.reward);
-        let (Some(table), Some(values)) = (agent.table(), agent.q_table(context, &walk, &z, config.planner)) else {
+        let (Some(table), Some(values)) = (agent.table(), agent.q_table(context, &walk, &z, config.planner))
+        else {
             continue;
         };
         views.push(view(title, &|cell| {

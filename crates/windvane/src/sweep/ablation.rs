@@ -1,8 +1,8 @@
 //! The sweeps there are: the main experiment and the paper's ablations, each as a list of settings.
 
 use super::manifest::Setting;
-use crate::config::layers::{Layers, closest};
 use crate::config::Plan;
+use crate::config::layers::{Layers, closest};
 use crate::error::LearnError;
 use crate::methods::{Draw, METHODS, Method};
 
@@ -113,15 +113,16 @@ pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Se
             };
             counts.into_iter().map(setting).collect()
         }
-        "kappa" => {
-            KAPPAS
-                .iter()
-                .map(|kappa| varied(&format!("kappa={kappa}"), &[format!("fb.kappa={kappa}")]))
-                .collect()
-        }
+        "kappa" => KAPPAS
+            .iter()
+            .map(|kappa| varied(&format!("kappa={kappa}"), &[format!("fb.kappa={kappa}")]))
+            .collect(),
         "forward" => {
             let forms = ["paper", "predictor"];
-            forms.iter().map(|form| varied(&format!("forward={form}"), &[format!("fb.forward={form}")])).collect()
+            forms
+                .iter()
+                .map(|form| varied(&format!("forward={form}"), &[format!("fb.forward={form}")]))
+                .collect()
         }
         other => find(other).map(|_| Vec::new()),
     }

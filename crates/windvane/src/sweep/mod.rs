@@ -16,9 +16,9 @@
 pub mod ablation;
 pub mod attempt;
 pub mod cost;
+pub mod costs;
 pub mod launcher;
 pub mod manifest;
-pub mod costs;
 pub mod measured;
 pub mod paths;
 pub mod reference;

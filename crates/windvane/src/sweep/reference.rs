@@ -3,8 +3,8 @@
 use super::row::Row;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreRow, explore, optimal_steps, row};
-use crate::planner::Planner;
 use crate::methods::{Condition, METHODS};
+use crate::planner::Planner;
 use rayon::prelude::*;
 use windvane_world::ceilings::{Played, Referee};
 use windvane_world::protocol::Game;

@@ -1,9 +1,9 @@
 //! Score rows: what every table and figure of results is made of.
 
 use crate::error::LearnError;
+use crate::eval::{BeliefMode, ScoreRow};
 use crate::planner::Planner;
 use crate::run::Run;
-use crate::eval::{BeliefMode, ScoreRow};
 use crate::train::checkpoint::write_atomically;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::{Path, PathBuf};

@@ -220,7 +220,11 @@ impl Sweep {
         let setting = self.manifest.setting(unit)?;
         let world = reference_run(setting, unit.seed).world()?;
         let blank = reference_run(setting, unit.seed);
-        let like = Row { method: REFERENCE.to_owned(), config: setting.hash(), ..Row::blank(&blank, &unit.setting, bench.revision)? };
+        let like = Row {
+            method: REFERENCE.to_owned(),
+            config: setting.hash(),
+            ..Row::blank(&blank, &unit.setting, bench.revision)?
+        };
         let lengths = &setting.context_steps;
         let mut rows = reference::rows(&*world, &setting.plan.eval, lengths, unit.seed, &like)?;
         let exact = rows.clone();

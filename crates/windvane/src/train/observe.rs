@@ -34,6 +34,20 @@ pub trait Observer {
     fn evaluated(&mut self, at: &At, scores: &Scores) -> Result<(), LearnError>;
 }
 
+/// An observer that nobody asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl Observer for Nobody {
+    fn logged(&mut self, _: &At, _: &Scores) -> Result<(), LearnError> {
+        Ok(())
+    }
+
+    fn evaluated(&mut self, _: &At, _: &Scores) -> Result<(), LearnError> {
+        Ok(())
+    }
+}
+
 /// One JSON object a row.
 #[derive(Debug)]
 pub struct JsonLines {

@@ -177,10 +177,7 @@ fn told(ready: &Ready<'_>) -> String {
         lines.push(format!("belief: std {std:.3} of the differences between contexts"));
     }
     if let (Some(score), Some(p_value)) = (confidence.ood_score, confidence.p_value) {
-        lines.push(format!(
-            "ood score: {score:.4}; {:.0}% of known contexts score as high",
-            100.0 * p_value
-        ));
+        lines.push(format!("ood score: {score:.4}; {:.0}% of known contexts score as high", 100.0 * p_value));
     }
     let how = match inference {
         Inference::Projection => "projection",

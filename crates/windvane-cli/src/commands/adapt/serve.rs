@@ -67,7 +67,9 @@ fn answer(
     last: &mut Option<(Vec<f32>, ActionBuf)>,
 ) -> anyhow::Result<Value> {
     let asked: Value = serde_json::from_slice(line)?;
-    let Some(fields) = asked.as_object() else { anyhow::bail!("expected an object such as {{\"obs\": [..]}}") };
+    let Some(fields) = asked.as_object() else {
+        anyhow::bail!("expected an object such as {{\"obs\": [..]}}")
+    };
     for (key, value) in fields {
         anyhow::ensure!(KEYS.contains(&key.as_str()), "unknown key \"{key}\"; known: {}", KEYS.join(", "));
         let flag = ["reset", "values", "confidence"].contains(&key.as_str());

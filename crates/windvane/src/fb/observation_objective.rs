@@ -1,0 +1,339 @@
+//! Training of F and B on observations: expectations over a batch of transitions, as in the paper.
+
+use super::actor::ActorTrainer;
+use super::conditioning::TrainingContexts;
+use super::config::Aggregate;
+use super::loss;
+use super::networks::TwoInputNet;
+use super::observations::{Features, ObservationModel, States};
+use super::target::policy;
+use super::tasks::{TaskDistribution, TaskDraws, Tasks};
+use super::trainer::FbObjective;
+use crate::data::Replay;
+use crate::data::replay::Transitions;
+use crate::nn::{Params, Weights, ops, upload, upload_indices};
+use crate::train::Metrics;
+use burn::tensor::Tensor;
+use rand::RngExt as _;
+use std::sync::Arc;
+use windvane_world::rng::stream;
+
+/// The objective of F and B on observations.
+#[derive(Debug)]
+pub(crate) struct ObservationObjective {
+    model: ObservationModel,
+    replay: Arc<Replay>,
+    contexts: TrainingContexts,
+    distribution: TaskDistribution,
+    /// Conditioning inputs `[contexts, width]` and beliefs `[contexts, dim]` of the training contexts.
+    inputs: Option<Tensor<2>>,
+    beliefs: Option<Tensor<2>>,
+    seed: u64,
+}
+
+/// One step's transitions, grouped by context and task.
+#[derive(Debug)]
+pub(crate) struct ObservationBatch {
+    /// Where transitions begin and where they lead.
+    from: States,
+    to: States,
+    transitions: Transitions,
+    tasks: Tasks,
+    /// Noise of the actor's actions at each depth of the target.
+    noise: Vec<Tensor<2>>,
+}
+
+impl ObservationObjective {
+    /// The objective of an untrained model.
+    pub(crate) fn new(
+        model: ObservationModel,
+        replay: Arc<Replay>,
+        contexts: TrainingContexts,
+        distribution: TaskDistribution,
+        seed: u64,
+    ) -> Self {
+        let (count, device) = (contexts.groups.len(), model.params.device());
+        let column = |values: &[f32]| {
+            (!values.is_empty()).then(|| upload(values.to_vec(), [count, values.len() / count], device))
+        };
+        let (inputs, beliefs) = (column(&contexts.inputs), column(&contexts.beliefs));
+        Self { model, replay, contexts, distribution, inputs, beliefs, seed }
+    }
+
+    /// The model as it stands.
+    pub(crate) fn model(&self) -> &ObservationModel {
+        &self.model
+    }
+
+    /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]` by each net.
+    fn ahead(&self, frozen: &Weights, states: &States, noise: Option<&Tensor<2>>) -> Vec<Tensor<2>> {
+        let model = &self.model;
+        if let (Some(actor), Some(noise)) = (&model.actor, noise) {
+            let a =
+                model.act(actor, &actor.params.weights(), &model.params.weights(), states) + noise.clone();
+            let a = a.clamp(-1.0, 1.0);
+            return model
+                .forward
+                .iter()
+                .map(|net| model.with_action(frozen, net, states, a.clone()).0)
+                .collect();
+        }
+        let (rows, dim) = (states.s.dims()[0], model.dim());
+        let (f, values): (Vec<_>, Vec<_>) =
+            model.forward.iter().map(|net| model.all_actions(frozen, net, states)).unzip();
+        let n = f.first().map_or(1, |f| f.dims()[0] / rows);
+        let q = values.into_iter().reduce(|a, b| a + b);
+        let Some(q) = q else { return f };
+        let policy = policy(q.reshape([rows, n]) / model.forward.len() as f64, model.config.temperature);
+        let chosen = |f: Tensor<2>| {
+            let f = f.reshape([rows, n, dim]) * policy.clone().reshape([rows, n, 1]);
+            f.sum_dim(1).reshape([rows, dim])
+        };
+        f.into_iter().map(chosen).collect()
+    }
+
+    /// F (times 1 - gamma) and value of the transitions' own actions by one net, `[rows, ..]`.
+    fn own(&self, weights: &Weights, net: &TwoInputNet, batch: &ObservationBatch) -> (Tensor<2>, Tensor<2>) {
+        let model = &self.model;
+        let head = model.config.value_head;
+        match (&model.predictor, model.codec.actions().n_actions()) {
+            // U of where the transition really led.
+            (Some(_), _) => {
+                let raw = net.forward(weights, model.input(weights, &batch.to, None));
+                head.assemble(raw, &model.z(&batch.to))
+            }
+            (None, Some(n)) => {
+                let input = model.input(weights, &batch.from, None);
+                let raw = net.select(weights, input, n, batch.transitions.index.clone());
+                head.assemble(raw, &model.z(&batch.from))
+            }
+            (None, None) => model.with_action(weights, net, &batch.from, batch.transitions.a.clone()),
+        }
+    }
+
+    /// What F of the transitions bootstraps from, by each net: (1 - gamma) times the successor features of B after the state
+    /// they led to, `[rows, d]`; `depth` held actions deep through the predictor.
+    fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Tensor<2>> {
+        let (model, gamma) = (&self.model, f64::from(self.model.config.gamma));
+        let Some(predictor) = model.predictor.as_ref().filter(|_| batch.noise.len() > 1) else {
+            return self.ahead(frozen, &batch.to, batch.noise.first());
+        };
+        // Along the policy's own way through the predictor: B of each state met, then the target's U.
+        let mut states = batch.to.clone();
+        let mut met: Option<Tensor<2>> = None;
+        let mut discount = 1.0;
+        for noise in &batch.noise[..batch.noise.len() - 1] {
+            let a = self.policy_action(&states, noise);
+            states = model.after(predictor, &states, a);
+            let b = model.b(frozen, &states.s) * ((1.0 - gamma) * discount);
+            met = Some(match met {
+                Some(sum) => sum + b,
+                None => b,
+            });
+            discount *= gamma;
+        }
+        let ahead = self.ahead(frozen, &states, batch.noise.last());
+        let met = |f: Tensor<2>| met.clone().map_or_else(|| f.clone(), |met| met + f.clone() * discount);
+        ahead.into_iter().map(met).collect()
+    }
+
+    fn policy_action(&self, states: &States, noise: &Tensor<2>) -> Tensor<2> {
+        let model = &self.model;
+        if let Some(actor) = &model.actor {
+            let a = model.act(actor, &actor.params.weights(), &model.params.weights(), states);
+            return (a + noise.clone()).clamp(-1.0, 1.0);
+        }
+        let (weights, rows) = (model.params.weights(), states.s.dims()[0]);
+        let values = model.forward.iter().map(|net| model.all_actions(&weights, net, states).1);
+        match (values.reduce(|a, b| a + b), &model.constants.all_actions) {
+            (Some(q), Some(all)) => {
+                let n = all.dims()[0];
+                policy(q.reshape([rows, n]), 0.0).matmul(all.clone())
+            }
+            _ => noise.clone(),
+        }
+    }
+}
+
+impl FbObjective for ObservationObjective {
+    type Batch = ObservationBatch;
+
+    fn params(&self) -> &Params {
+        &self.model.params
+    }
+
+    fn params_mut(&mut self) -> &mut Params {
+        &mut self.model.params
+    }
+
+    fn actor_params(&self) -> Option<&Params> {
+        self.model.actor.as_ref().map(|actor| &actor.params)
+    }
+
+    fn actor_params_mut(&mut self) -> Option<&mut Params> {
+        self.model.actor.as_mut().map(|actor| &mut actor.params)
+    }
+
+    fn sample(&self, step: u64, _: &Weights) -> ObservationBatch {
+        let (model, replay, device) = (&self.model, &self.replay, self.model.params.device());
+        let config = &model.config;
+        let mut rng = stream(self.seed, "fb-batch", &[step]);
+        let mut draws = TaskDraws::new(config.dim);
+        let (mut chosen, mut rows) = (Vec::new(), Vec::new());
+        for _ in 0..config.contexts {
+            let context = rng.random_range(0..self.contexts.groups.len());
+            let group = self.contexts.groups[context];
+            let axis =
+                self.contexts.axes.get(context * config.dim..(context + 1) * config.dim).unwrap_or_default();
+            for _ in 0..config.tasks {
+                let first = rows.len();
+                rows.extend((0..config.transitions).map(|_| replay.draw(&mut rng, group)));
+                let hindsight = rng.random_bool(config.hindsight);
+                let later = 1 + ((1.0 - rng.random::<f64>()).ln() / f64::from(config.gamma).ln()) as usize;
+                let from = rows[first];
+                draws.draw(&mut rng, config, &self.distribution, axis, 0, |rng| {
+                    if hindsight { replay.later(from, later) } else { replay.draw_state(rng, group) }
+                });
+                chosen.push(context as i64);
+            }
+        }
+        let weights = model.params.weights();
+        let tasks = draws.on_device(device, None, |goals| model.b(&weights, &replay.encoded(goals)));
+        let transitions = replay.transitions(replay.rows(&rows));
+        let chosen = upload_indices(chosen, device);
+        let pick = |column: &Option<Tensor<2>>| {
+            column.as_ref().map(|column| column.clone().select(0, chosen.clone()))
+        };
+        let task = match pick(&self.inputs) {
+            Some(inputs) => Tensor::cat(vec![inputs, tasks.z.clone()], 1),
+            None => tasks.z.clone(),
+        };
+        let h = pick(&self.beliefs);
+        let depth = if model.predictor.is_some() { config.target_depth } else { 1 };
+        let width = model.codec.actions().width();
+        let noise = (0..depth).map(|_| match &model.actor {
+            Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
+            None => Tensor::zeros([1, width], device),
+        });
+        ObservationBatch {
+            noise: noise.collect(),
+            from: States {
+                obs: transitions.obs.clone(),
+                s: transitions.s.clone(),
+                task: task.clone(),
+                h: h.clone(),
+            },
+            to: States { obs: transitions.next_obs.clone(), s: transitions.next.clone(), task, h },
+            transitions,
+            tasks,
+        }
+    }
+
+    fn loss(&self, batch: &ObservationBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
+        let (model, config) = (&self.model, &self.model.config);
+        let (dim, gamma) = (config.dim as f64, f64::from(config.gamma));
+        let rows = batch.transitions.s.dims()[0];
+        let Tasks { z, is_goal } = &batch.tasks;
+        let [groups, _] = z.dims();
+        let z_rows = z
+            .clone()
+            .reshape([groups, 1, config.dim])
+            .repeat(&[1, rows / groups, 1])
+            .reshape([rows, config.dim]);
+        let alive = &batch.transitions.not_terminal; // [rows, 1]
+
+        let target_b = model.b(frozen, &batch.to.s); // [rows, d]
+        let ahead = self.bootstraps(frozen, batch); // [rows, d] by each net
+        let nets = ahead.len() as f64;
+        let mean_ahead =
+            ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
+        let mean_ahead = mean_ahead * alive.clone();
+        let reward = (target_b.clone() * z_rows.clone()).sum_dim(1) / dim; // [rows, 1]
+        let going_on = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
+        let value_target = reward * (1.0 - gamma) + going_on * gamma; // [rows, 1]
+
+        let given = model.has_given_features();
+        let b = model.b(weights, &batch.to.s); // [rows, d]
+        let target = if given {
+            target_b * (1.0 - gamma) + mean_ahead * gamma // [rows, d]
+        } else {
+            let products =
+                |f: &Tensor<2>| ops::products(f.clone() / (1.0 - gamma), target_b.clone()) * alive.clone();
+            let all = ahead.iter().map(products);
+            let joined = match config.aggregate {
+                Aggregate::Mean => all.reduce(|a, b| a + b).map(|sum| sum / nets),
+                Aggregate::Min => all.reduce(Tensor::min_pair),
+            };
+            joined.unwrap_or_else(|| target_b.clone()) // [rows, rows]
+        };
+        let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
+        let mut loss = Tensor::zeros([1], &z.device());
+        let counts =
+            if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
+        let counts = counts.reshape([groups, 1]).repeat(&[1, rows / groups]).reshape([rows, 1]);
+        let add = |name: &'static str, part: Tensor<1>, metrics: &mut Metrics| match metrics
+            .iter_mut()
+            .find(|m| m.0 == name)
+        {
+            Some((_, sum)) => *sum = sum.clone() + part,
+            None => metrics.push((name, part)),
+        };
+        for net in &model.forward {
+            let (f, value) = self.own(weights, net, batch); // [rows, d], [rows, 1]
+            let fb = if given {
+                (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean() / dim
+            } else {
+                ops::pair_loss(f / (1.0 - gamma), b.clone(), target.clone(), config.gamma) / dim
+            };
+            add("fb", fb.clone(), &mut metrics);
+            loss = loss + fb * config.fb_coef;
+            if config.value_coef > 0.0 {
+                let off = (value.clone() - value_target.clone()).powf_scalar(2.0).mean();
+                add("value mse", off.clone(), &mut metrics);
+                loss = loss + off * config.value_coef;
+            }
+            if config.log_value_coef > 0.0 {
+                let off = loss::log_value(value, value_target.clone(), counts.clone());
+                add("log value", off.clone(), &mut metrics);
+                loss = loss + off * config.log_value_coef;
+            }
+        }
+        if let Features::Backward(backward) = &model.features
+            && backward.is_trained()
+        {
+            let ortho = ops::ortho_loss(b) / dim;
+            // Orthonormal features have a mean squared product of d between two states; 0 is right.
+            metrics.push(("ortho error", ortho.clone() * 2.0 + 1.0));
+            loss = loss + ortho * config.ortho_coef;
+        }
+        metrics.insert(0, ("loss", loss.clone()));
+        (loss, metrics)
+    }
+
+    fn actor_step(&mut self, batch: &ObservationBatch, trainer: &mut ActorTrainer, scale: f32) -> Metrics {
+        let model = &self.model;
+        let Some(actor) = &model.actor else { return Metrics::new() };
+        let (frozen, weights) = (model.params.weights(), actor.params.track());
+        let a = model.act(actor, &weights, &frozen, &batch.from);
+        let values =
+            model.forward.iter().map(|net| model.with_action(&frozen, net, &batch.from, a.clone()).1);
+        let Some(q) = values.reduce(|a, b| a + b) else { return Metrics::new() };
+        let q = q / model.forward.len() as f64; // [rows, 1]
+        let measured = q.clone().mean().without_autodiff();
+        let mut loss = if model.actor_config.normalize_q {
+            q.clone().neg().mean() / q.detach().abs().mean().clamp_min(1e-3)
+        } else {
+            q.neg().mean()
+        };
+        if model.actor_config.bc > 0.0 {
+            let off = (a - batch.transitions.a.clone()).powf_scalar(2.0).mean();
+            loss = loss + off * model.actor_config.bc;
+        }
+        let gradients = loss.backward();
+        drop((loss, frozen));
+        if let Some(actor) = &mut self.model.actor {
+            trainer.step(actor, weights, gradients, scale);
+        }
+        vec![("actor value", measured)]
+    }
+}
