@@ -3,7 +3,7 @@ sweep=(
     doors --preset quick --seeds 1
     --set world.train=3 --set world.test=3 --set data.episodes=6
     --set belief.steps=1500 --set belief.batch=16
-    --set agent.steps=2000 --set agent.groups=4 --set agent.beliefs=16
+    --set agent.steps=4000 --set agent.groups=4 --set agent.beliefs=16
     --set agent.nets.width=64 --set agent.nets.context_width=64
     --set eval.rounds=2 --set eval.context_steps=50
 )
