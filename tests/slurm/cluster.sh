@@ -62,8 +62,11 @@ cluster_start() {
 nodes_idle() { [ "$(sinfo --noheader --Node --format=%t 2>/dev/null | grep -cx idle)" = 2 ]; }
 
 cluster_stop() {
-    [ -n "${SLURM_CONF:-}" ] && scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null
-    [ -n "${SLURM_CONF:-}" ] && scancel --quiet --user="$(id -un)" 2>/dev/null
+    if [ -n "${SLURM_CONF:-}" ] && [ -e "$cluster/slurmctld.daemon" ]; then
+        scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null
+        scancel --quiet --user="$(id -un)" 2>/dev/null
+        sleep 1
+    fi
     local name pid
     for name in slurmd-node1 slurmd-node2 slurmctld munged; do
         pid=$(cat "$cluster/$name.daemon" 2>/dev/null) || continue

@@ -3,8 +3,8 @@ sweep=(
     doors --preset quick --seeds 1
     --set data.train_contexts=3 --set data.test_contexts=3 --set data.episodes=6
     --set belief.steps=1500 --set belief.batch=16
-    --set fb.steps=2000 --set fb.contexts=4 --set belief.cached=16
-    --set agent.nets.width=64 --set agent.nets.context_width=64
+    --set fb.steps=2500 --set fb.contexts=1 --set fb.tasks=4 --set belief.cached=16
+    --set fb.net.width=16 --set fb.net.head_width=32 --set fb.net.blocks=1 --set fb.muon_rate=0
     --set eval.rounds=2 --set eval.context_steps=50
 )
 methods=(--methods fb,bfb,rfb)

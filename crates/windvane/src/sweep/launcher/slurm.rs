@@ -163,8 +163,8 @@ echo "task $SLURM_ARRAY_TASK_ID on $SLURMD_NODENAME, start $((${{SLURM_RESTART_C
 unit=$!
 
 # The time limit is near: the unit saves and ends, the task goes back to the queue. What cannot end in time is killed.
-near=
-trap 'near=1; kill -TERM $unit; (sleep {patience}; kill -KILL $unit) 2>/dev/null &' USR1
+near= guard=
+trap 'near=1; kill -TERM $unit; (sleep {patience} && kill -KILL $unit) & guard=$!' USR1
 # Cancelled or preempted: Slurm tells the unit itself, which saves, and knows what comes next.
 told=
 trap 'told=1' TERM
@@ -175,6 +175,7 @@ while kill -0 $unit 2>/dev/null; do # a signal ended the wait, not the unit
     wait $unit
     code=$?
 done
+if [ -n "$guard" ]; then kill "$guard" 2>/dev/null; fi
 if [ "$code" = 0 ] || [ -n "$told" ]; then exit "$code"; fi
 # 75: worth another try. Above 128: killed; but 143 without a word to this script is a cancellation.
 if [ -n "$near" ] || [ "$code" = 75 ] || {{ [ "$code" -gt 128 ] && [ "$code" != 143 ]; }}; then
