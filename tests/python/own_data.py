@@ -72,8 +72,8 @@ def run(*arguments):
     return result.stdout
 
 
-class Pilot:
-    """An agent that has listened to a context and answers observations, line by line."""
+class Session:
+    """An agent that has seen a context and answers observations, line by line."""
 
     def __init__(self, *more):
         command = [windvane, "adapt", str(folder / "model"), "--reward", REWARD, "--serve", *map(str, more)]
@@ -128,12 +128,12 @@ def unseen_carts_are_balanced():
         env, other = cart(rng, sign), cart(rng, -sign)
         save(folder / "right.npz", context(env, rng))
         save(folder / "wrong.npz", context(other, rng))
-        right, wrong = (Pilot("--context", folder / f"{which}.npz") for which in ("right", "wrong"))
-        online = Pilot("--belief", "online")
+        right, wrong = (Session("--context", folder / f"{which}.npz") for which in ("right", "wrong"))
+        online = Session("--belief", "online")
         for _ in range(2):
             scores["random"].append(balance(env, rng, lambda obs, first: int(rng.integers(2))))
-            for name, pilot in [("right context", right), ("context of the other motor", wrong), ("no context, online", online)]:
-                scores[name].append(balance(env, rng, lambda obs, first: pilot.ask(obs, reset=first)["action"]))
+            for name, session in [("right context", right), ("context of the other motor", wrong), ("no context, online", online)]:
+                scores[name].append(balance(env, rng, lambda obs, first: session.ask(obs, reset=first)["action"]))
         warned += "looks like none" in right.close()
         wrong.close()
         online.close()
@@ -151,11 +151,11 @@ def a_cart_like_no_other_is_warned_of():
     env.gravity = 60.0
     env.force_mag = 60.0
     save(folder / "odd.npz", context(env, rng))
-    assert "looks like none of the training data" in Pilot("--context", folder / "odd.npz").close()
+    assert "looks like none of the training data" in Session("--context", folder / "odd.npz").close()
 
 
 def numpy_computes_the_same_values():
-    config = json.loads((folder / "model/config.json").read_text())["core"]["neural"]
+    config = json.loads((folder / "model/config.json").read_text())
     data = (folder / "model/model.safetensors").read_bytes()
     size = int.from_bytes(data[:8], "little")
     tensors = {}
@@ -179,36 +179,36 @@ def numpy_computes_the_same_values():
                 x = 0.5 * x * (1 + erf(x / math.sqrt(2)))
         return x
 
-    lens, fb = config["lens"], config["plan"]["fb"]
+    codec, fb = config["states"]["observations"]["codec"], config["settings"]["fb"]
 
     def features(obs):
-        return np.array([(x - dim["smooth"]["middle"]) * dim["smooth"]["scale"] for x, dim in zip(obs, lens["features"]["dims"])])
+        return np.array([(x - dim["smooth"]["middle"]) * dim["smooth"]["scale"] for x, dim in zip(obs, codec["observations"]["dims"])])
 
     def values(obs, h, z):
-        condition = (h - tensors["belief/middle"][0]) * config["told"]["belief"]["scale"]
-        told, worth = np.concatenate([condition, z]), []
+        condition = (h - tensors["conditioner/mean"][0]) * config["conditioner"]["belief"]["scale"]
+        task, q = np.concatenate([condition, z]), []
         for action in np.eye(2):
-            act = mlp("belief/net/g/act", np.concatenate([features(obs), action]))
-            says = h @ tensors["belief/net/g/told/w"] + tensors["belief/net/g/told/b"][0]
-            after = features(obs + mlp("belief/net/g/trunk", act * says, act) * np.array(lens["change"]))
+            act = mlp("belief/g/act", np.concatenate([features(obs), action]))
+            gain = h @ tensors["belief/g/told/w"] + tensors["belief/g/told/b"][0]
+            after = features(obs + mlp("belief/g/trunk", act * gain, act) * np.array(codec["change_scale"]))
             nets = []
             for net in range(fb["ensemble"]):
-                left, right = mlp(f"fb/f{net}/left", after), mlp(f"fb/f{net}/right", after, told)
+                left, right = mlp(f"fb/f{net}/left", after), mlp(f"fb/f{net}/right", after, task)
                 head = mlp(f"fb/f{net}/trunk", left, right)
-                nets.append((head[: len(z)] + head[len(z)] * z) @ z / (1 - fb["gamma"]))
-            worth.append(np.mean(nets))
-        return np.array(worth)
+                nets.append(head[: len(z)] @ z / len(z) + head[len(z)])  # the value of a head with a skip
+            q.append(np.mean(nets))
+        return np.array(q)
 
-    pilot = Pilot("--context", folder / "right.npz")
-    h, z = np.array(pilot.ready["confidence"]["belief"]), np.array(pilot.ready["z"])
+    session = Session("--context", folder / "right.npz")
+    h, z = np.array(session.ready["confidence"]["belief"]), np.array(session.ready["z"])
     rng = np.random.default_rng(3)
     worst = 0.0
     for _ in range(20):
         obs = rng.uniform([-1.5, -1, -0.3, -1], [1.5, 1, 0.3, 1]).astype(np.float32)
-        ours = np.array(pilot.ask(obs, reset=True, values=True)["values"])
+        ours = np.array(session.ask(obs, reset=True, values=True)["values"])
         theirs = values(obs.astype(np.float64), h, z)
         worst = max(worst, float(np.max(np.abs(ours - theirs)) / np.max(np.abs(theirs))))
-    pilot.close()
+    session.close()
     print(f"Q values agree to {worst:.1e} of their size")
     assert worst < 1e-5, worst
 

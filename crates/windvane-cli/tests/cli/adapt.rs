@@ -268,14 +268,16 @@ fn a_damaged_or_foreign_folder_is_refused_in_a_line() {
         failure(&["adapt", folder.path().to_str().unwrap(), "--goal", "7,4"])
             .contains("holds no config.json")
     );
-    assert!(config("/version", value!(2)).contains("version is 2, newer than 1"));
+    assert!(config("/version", value!(3)).contains("version is 3, newer than 2"));
+    assert!(config("/version", value!(1)).contains("train and export it again"));
     assert!(config("/format", value!("somebody-else")).contains("format is \"somebody-else\""));
-    assert!(config("/core/neural/lens/repeat", value!(3)).contains("does not fit its environment and plan"));
-    assert!(
-        config("/core/neural/lens/change", value!([1.0])).contains("does not fit its environment and plan")
-    );
-    assert!(config("/core/neural/plan/fb/preprocessor", value!([17])).contains("in the file, expected"));
-    assert!(config("/core/neural/plan", value!({})).contains("config.json"));
+    let codec = "/states/observations/codec";
+    for (field, to) in [("action_repeat", value!(3)), ("change_scale", value!([1.0]))] {
+        let said = config(&format!("{codec}/{field}"), to);
+        assert!(said.contains("does not fit its environment and settings"), "{said}");
+    }
+    assert!(config("/settings/fb/net/preprocessor", value!([17])).contains("in the file, expected"));
+    assert!(config("/settings", value!({})).contains("config.json"));
     copy();
     std::fs::remove_file(bad.join("model.safetensors")).unwrap();
     assert!(error().contains("model.safetensors"));

@@ -116,7 +116,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
         "1 seed"
     };
     let subtitle = format!("{env}: {seeds}; one game per task");
-    let mut svg = sheet.begin("Learning curves of the agents", format.subtitle(&subtitle));
+    let mut svg = sheet.begin("Learning curves: F alone", format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);

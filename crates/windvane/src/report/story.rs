@@ -85,8 +85,9 @@ impl Results {
         };
         show(page, &scores);
         page.paragraph(
-            "Seen: contexts of the training data; unseen: held out. Plain greedy play after a reward-free random walk; online: \
-             the belief goes on learning while it acts. Below: detour is the length of won games over the shortest way.",
+            "F alone: actions are the argmax of F z, with the actor where actions are continuous; with planner: value iteration on the \
+             predictor's dynamics chooses them. Seen: contexts of the training data; unseen: held out. Greedy, after a reward-free random \
+             trajectory; online: the belief goes on learning while it acts. Below: detour is the length of won games over the shortest way.",
         );
         if self.lines_of(setting).iter().any(|line| line.method == "bayes-frozen") {
             page.paragraph(

@@ -61,7 +61,7 @@ pub fn protocol(lines: &[&Line]) -> String {
         1 => "1 seed".to_owned(),
         _ => format!("mean over {seeds} seeds with 95% bootstrap interval"),
     };
-    format!("{seeds}, greedy play after {steps} steps of context")
+    format!("{seeds}, F alone, greedy, after {steps} steps of context")
 }
 
 fn pale(colour: Colour) -> Colour {
