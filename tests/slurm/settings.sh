@@ -10,5 +10,5 @@ sweep=(
 methods=(--methods fb,bfb,rfb)
 # A training that no time limit of a minute allows.
 endless=(--set fb.steps=1000000)
-# The checkpoint of an agent in the folder of its run.
-checkpoint=agent.safetensors
+# The weights of a trained agent in the folder of its run.
+checkpoint=model/model.safetensors

@@ -46,7 +46,9 @@ fn main() -> Result<(), LearnError> {
         ..METHODS[0]
     };
     let mut plan = Plan::preset("doors", "quick")?;
-    for setting in ["data.train_contexts=1", "data.test_contexts=1", "fb.steps=200", "fb.tasks=24", "fb.contexts=1"] {
+    for setting in
+        ["data.train_contexts=1", "data.test_contexts=1", "fb.steps=200", "fb.tasks=24", "fb.contexts=1"]
+    {
         plan = plan.set(setting)?;
     }
     let folder = std::env::temp_dir().join(format!("windvane-own-method-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! An environment of one's own, from nothing to scores: a ring of rooms whose two doors turn the same or the other way round.
+//! An environment of one's own, from nothing to scores: a ring of rooms, one of which is shut, and nobody tells which.
 
 use std::sync::atomic::AtomicBool;
 use windvane::eval::{BeliefMode, success};
@@ -11,24 +11,24 @@ use windvane_world::{
 
 const ROOMS: u32 = 12;
 
-/// Context 0: "left" goes left. Context 1: it goes right. Nobody tells which it is.
+/// Context 0: the room to the right of the start is shut. Context 1: the one to the left.
 struct Ring(EnvSpec, [ContextId; 2]);
 
 struct Room {
-    turned: bool,
+    shut: u32,
     at: u32,
 }
 
 impl Env for Room {
     fn reset(&mut self, start: Start, rng: &mut Rng, obs: &mut [f32]) -> Result<(), WorldError> {
-        self.at = if start == Start::Fixed { 0 } else { rand::RngExt::random_range(rng, 0..ROOMS) };
+        self.at = if start == Start::Fixed { 0 } else { rand::RngExt::random_range(rng, 2..ROOMS - 1) };
         obs[0] = self.at as f32;
         Ok(())
     }
 
     fn step(&mut self, action: Action<'_>, obs: &mut [f32]) -> Result<Step, WorldError> {
-        let right = (action == Action::Discrete(1)) != self.turned;
-        self.at = (self.at + if right { 1 } else { ROOMS - 1 }) % ROOMS;
+        let next = (self.at + if action == Action::Discrete(1) { 1 } else { ROOMS - 1 }) % ROOMS;
+        self.at = if next == self.shut { self.at } else { next };
         obs[0] = self.at as f32;
         Ok(Step::default())
     }
@@ -44,25 +44,27 @@ impl Cmdp for Ring {
     }
 
     fn instantiate(&self, context: ContextId) -> Result<Box<dyn Env>, WorldError> {
-        Ok(Box::new(Room { turned: context.0 == 1, at: 0 }))
+        Ok(Box::new(Room { shut: [1, ROOMS - 1][context.0 as usize], at: 0 }))
     }
 
     fn tasks(&self, _: ContextId) -> Result<Vec<Task>, WorldError> {
-        let reward = Reward::Goal { goal: vec![4.0], tolerance: 0.0 };
-        Ok(vec![Task { name: "room 4".into(), reward }])
+        Ok(vec![Task { name: "room 6".into(), reward: Reward::Goal { goal: vec![6.0], tolerance: 0.0 } }])
     }
 
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError> {
-        Ok(serde_json::json!({ "turned": context.0 == 1 }))
+        Ok(serde_json::json!({ "shut": [1, ROOMS - 1][context.0 as usize] }))
     }
 }
 
 fn main() -> Result<(), LearnError> {
     let room = Dim { name: "room".into(), low: 0.0, high: (ROOMS - 1) as f32, integer: true };
     let action = ActionSpace::Discrete { names: vec!["left".into(), "right".into()] };
-    let spec = EnvSpec { name: "ring".into(), observation: vec![room], action, horizon: 5 };
+    let spec = EnvSpec { name: "ring".into(), observation: vec![room], action, horizon: 8 };
     let world = Ring(spec, [ContextId(0), ContextId(1)]);
-    let plan = Plan::preset("doors", "quick")?.set("data.episodes=40")?.set("fb.steps=150")?.set("eval.context_steps=5")?;
+    let plan = Plan::preset("doors", "quick")?
+        .set("data.episodes=40")?
+        .set("fb.steps=150")?
+        .set("eval.context_steps=12")?;
     let plan = Plan { env: "ring".into(), ..plan.value().check()? };
     let folder = std::env::temp_dir().join(format!("windvane-train-{}", std::process::id()));
     let run = Run::in_folder(plan, *methods::find("bfb")?, 0, &folder);
@@ -70,7 +72,7 @@ fn main() -> Result<(), LearnError> {
     let mut at = RunContext { world: &world, device: &device, progress: &mut Silent, interrupt: &interrupt };
     if let Some(agent) = run.agent(&mut at)? {
         let rows = run.scores(&world, &agent, Split::Train, BeliefMode::Frozen, Planner::None)?;
-        println!("room 4 was reached in {:.2} of {} episodes by F alone", success(&rows), rows.len());
+        println!("room 6 was reached in {:.2} of {} episodes by F alone", success(&rows), rows.len());
     }
     std::fs::remove_dir_all(&folder).ok();
     Ok(())

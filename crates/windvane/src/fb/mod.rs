@@ -1,6 +1,6 @@
 //! Forward-backward learning: the forward map F, the backward map B, the actor, and their training.
 //!
-//! One trainer ([`trainer::FbTrainer`]) takes the steps. What differs between listed states and observations is the objective it
+//! One trainer (`trainer.rs`) takes the steps. What differs between listed states and observations is the objective it
 //! is given: [`listed`] sums over all states and backs values up through the predictor's dynamics, [`observations`] average
 //! over a batch of transitions as the paper does. Methods plug in what F is conditioned on ([`conditioning`]) and where task
 //! vectors come from ([`tasks`]). Values are in units of the largest possible one: `(1 - gamma) F z / d`.

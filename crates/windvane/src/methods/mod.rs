@@ -69,7 +69,7 @@ pub enum Draw {
 pub enum RewardIn {
     /// Nothing.
     AsIs,
-    /// It is corrected by what classifiers say that are trained on the context: see [`crate::correction`].
+    /// It is corrected by what classifiers say that are trained on the context: see [`crate::features::correction`].
     Corrected,
 }
 
