@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example adapt --workspace -- runs/bfb` with any run of Belief-FB or Rotation-FB.
 
+#![allow(clippy::print_stdout)] // an example tells what it does
+
 use windvane::{Agent, LearnError, Run};
 use windvane_world::collect::{Behaviour as _, Policy};
 use windvane_world::rng::stream;

@@ -3,6 +3,8 @@
 //! The features here keep the distance between a state and the next one small and those of a batch apart (a contrastive loss).
 //! Successor features over them, tasks by least squares and acting come with it.
 
+#![allow(clippy::print_stdout)] // an example tells what it does
+
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 use std::sync::atomic::AtomicBool;

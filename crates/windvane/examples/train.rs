@@ -1,5 +1,7 @@
 //! An environment of one's own, from nothing to scores: a ring of rooms, one of which is shut, and nobody tells which.
 
+#![allow(clippy::print_stdout)] // an example tells what it does
+
 use std::sync::atomic::AtomicBool;
 use windvane::eval::{BeliefMode, success};
 use windvane::run::{Run, RunContext, Silent};
