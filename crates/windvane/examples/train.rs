@@ -1,5 +1,4 @@
 //! An environment of one's own, from nothing to scores: a ring of rooms, one of which is shut, and nobody tells which.
-
 #![allow(clippy::print_stdout)] // an example tells what it does
 
 use std::sync::atomic::AtomicBool;
@@ -12,8 +11,9 @@ use windvane_world::{
 };
 
 const ROOMS: u32 = 12;
+/// The room that is shut, by context: to the right of the start, or to the left.
+const SHUT: [u32; 2] = [1, ROOMS - 1];
 
-/// Context 0: the room to the right of the start is shut. Context 1: the one to the left.
 struct Ring(EnvSpec, [ContextId; 2]);
 
 struct Room {
@@ -46,7 +46,7 @@ impl Cmdp for Ring {
     }
 
     fn instantiate(&self, context: ContextId) -> Result<Box<dyn Env>, WorldError> {
-        Ok(Box::new(Room { shut: [1, ROOMS - 1][context.0 as usize], at: 0 }))
+        Ok(Box::new(Room { shut: SHUT[context.0 as usize], at: 0 }))
     }
 
     fn tasks(&self, _: ContextId) -> Result<Vec<Task>, WorldError> {
@@ -54,7 +54,7 @@ impl Cmdp for Ring {
     }
 
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError> {
-        Ok(serde_json::json!({ "shut": [1, ROOMS - 1][context.0 as usize] }))
+        Ok(serde_json::json!({ "shut": SHUT[context.0 as usize] }))
     }
 }
 
@@ -72,10 +72,9 @@ fn main() -> Result<(), LearnError> {
     let run = Run::in_folder(plan, *methods::find("bfb")?, 0, &folder);
     let (device, interrupt) = (windvane::device::DeviceName::Cpu.open()?, AtomicBool::new(false));
     let mut at = RunContext { world: &world, device: &device, progress: &mut Silent, interrupt: &interrupt };
-    if let Some(agent) = run.agent(&mut at)? {
-        let rows = run.scores(&world, &agent, Split::Train, BeliefMode::Frozen, Planner::None)?;
-        println!("room 6 was reached in {:.2} of {} episodes by F alone", success(&rows), rows.len());
-    }
+    let Some(agent) = run.agent(&mut at)? else { return Ok(()) }; // interrupted
+    let rows = run.scores(&world, &agent, Split::Train, BeliefMode::Frozen, Planner::None)?;
+    println!("room 6 was reached in {:.2} of {} episodes by F alone", success(&rows), rows.len());
     std::fs::remove_dir_all(&folder).ok();
     Ok(())
 }
