@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicBool;
 use windvane::eval::{BeliefMode, success};
-use windvane::run::{Run, RunContext, Silent};
-use windvane::{LearnError, Plan, Planner, methods};
+use windvane::run::{RunContext, Silent};
+use windvane::{LearnError, Plan, Planner, Run, methods};
 use windvane_world::{
     Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Reward, Rng, Split, Start, Step, Task,
     WorldError,
@@ -16,15 +16,13 @@ const SHUT: [u32; 2] = [1, ROOMS - 1];
 
 struct Ring(EnvSpec, [ContextId; 2]);
 
-struct Room {
-    shut: u32,
-    at: u32,
-}
+#[rustfmt::skip]
+struct Room { shut: u32, at: u32 }
 
 impl Env for Room {
     fn reset(&mut self, start: Start, rng: &mut Rng, obs: &mut [f32]) -> Result<(), WorldError> {
         self.at = if start == Start::Fixed { 0 } else { rand::RngExt::random_range(rng, 2..ROOMS - 1) };
-        obs[0] = self.at as f32;
+        obs.fill(self.at as f32);
         Ok(())
     }
 
@@ -70,8 +68,8 @@ fn main() -> Result<(), LearnError> {
     let plan = Plan { env: "ring".into(), ..plan.value().check()? };
     let folder = std::env::temp_dir().join(format!("windvane-train-{}", std::process::id()));
     let run = Run::in_folder(plan, *methods::find("bfb")?, 0, &folder);
-    let (device, interrupt) = (windvane::device::DeviceName::Cpu.open()?, AtomicBool::new(false));
-    let mut at = RunContext { world: &world, device: &device, progress: &mut Silent, interrupt: &interrupt };
+    let (device, interrupt) = (&windvane::device::DeviceName::Cpu.open()?, &AtomicBool::new(false));
+    let mut at = RunContext { world: &world, device, progress: &mut Silent, interrupt };
     let Some(agent) = run.agent(&mut at)? else { return Ok(()) }; // interrupted
     let rows = run.scores(&world, &agent, Split::Train, BeliefMode::Frozen, Planner::None)?;
     println!("room 6 was reached in {:.2} of {} episodes by F alone", success(&rows), rows.len());

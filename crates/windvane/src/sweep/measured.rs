@@ -3,11 +3,12 @@
 use super::ablation::{self, ABLATIONS};
 use super::manifest::{Manifest, REFERENCE, Unit};
 use super::paths::CurvePoint;
-use super::row::{self, Found};
+use super::row::Found;
 use super::simulate::{Prints, Product, Work};
 use super::unit::{CURVE, Sweep};
 use crate::config::Plan;
 use crate::error::LearnError;
+use crate::methods::{self, Method};
 use std::path::Path;
 
 /// CPU seconds of what rows do not tell, as measured on the standard presets: collecting data, scoring one context length of
@@ -110,24 +111,21 @@ fn mean<'a>(known: impl Iterator<Item = &'a Known>, of: impl Fn(&Known) -> f64) 
 
 /// What the done units of a folder cost.
 fn known(folder: &Path) -> Result<Vec<Known>, LearnError> {
-    let mut all = Vec::new();
-    for manifest in Manifest::all(folder)? {
-        let sweep = Sweep { folder: folder.to_owned(), manifest };
-        for unit in &sweep.manifest.units {
-            let place = sweep.place(unit);
-            let Some(run) = sweep.run_of(unit)? else { continue };
-            if !place.join(row::SCORES).exists() {
-                continue;
-            }
-            let cost = row::read(&place.join(row::SCORES))?.0.first().map_or(0.0, |row| row.cpu_seconds);
-            let curve = std::fs::read_to_string(place.join(CURVE)).unwrap_or_default();
-            let last = curve.lines().rev().find_map(|line| serde_json::from_str::<CurvePoint>(line).ok());
-            let agent = match last {
-                Some(last) if run.needs_belief() => last.cpu_seconds.min(cost),
-                _ => cost,
-            };
-            all.push(Known { unit: unit.clone(), belief: cost - agent, agent });
+    let mut all: Vec<Known> = Vec::new();
+    for (sweep, row) in Found::below(folder)?.rows {
+        let unit = Unit { setting: row.setting, method: row.method, seed: row.seed };
+        if row.cpu_seconds == 0.0 || all.iter().any(|known| known.unit == unit) {
+            continue; // a reference player, or another row of the same unit
         }
+        let curve = folder.join(sweep).join(unit.name()).join(CURVE);
+        let curve = std::fs::read_to_string(curve).unwrap_or_default();
+        let last = curve.lines().rev().find_map(|line| serde_json::from_str::<CurvePoint>(line).ok());
+        let believes = methods::find(&unit.method).is_ok_and(Method::believes);
+        let agent = match last {
+            Some(last) if believes => last.cpu_seconds.min(row.cpu_seconds),
+            _ => row.cpu_seconds,
+        };
+        all.push(Known { belief: row.cpu_seconds - agent, agent, unit });
     }
     if all.is_empty() {
         let problem = "no trained unit is done in it; expected one with measured costs";
