@@ -123,10 +123,10 @@ fn merge(
         let full = full_name(path, &key);
         let Some(slot) = base.get_mut(&key) else {
             let known: Vec<&str> = base.keys().map(String::as_str).collect();
+            if let Some(now) = renamed(&leaf(&full, &value)) {
+                return Err(error(origin, &format!("\"{}\" is \"{now}\" now", leaf(&full, &value))));
+            }
             let hint = match closest(&key, &known) {
-                _ if renamed(&full).is_some() => {
-                    format!("it is \"{}\" now", renamed(&full).unwrap_or_default())
-                }
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("known here: {}", known.join(", ")),
             };
@@ -160,7 +160,7 @@ fn error(origin: &str, problem: &str) -> LearnError {
     LearnError::Config { origin: origin.to_owned(), problem: problem.to_owned() }
 }
 
-/// The key that a key of earlier versions goes by now; longest first.
+/// What parts of names of earlier versions are called now.
 const RENAMED: &[(&str, &str)] = &[
     ("core", "encoder.states"),
     ("world.train", "data.train_contexts"),
@@ -170,6 +170,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("belief.memory", "belief.known_contexts"),
     ("agent.nets.forward", "fb.forward"),
     ("agent.nets", "fb.net"),
+    ("agent.nets.dim", "fb.dim"),
     ("agent.groups", "fb.contexts"),
     ("agent.target_sweeps", "fb.target_depth"),
     ("agent.beliefs", "belief.cached"),
@@ -179,17 +180,40 @@ const RENAMED: &[(&str, &str)] = &[
     ("neural.features", "encoder"),
     ("neural.held_out", "data.held_out"),
     ("neural.belief", "belief"),
+    ("neural.belief.predictor", "belief.predictor_width"),
+    ("neural.belief.longest", "belief.max_context"),
+    ("neural.belief.shortest", "belief.min_context"),
+    ("neural.belief.codes", "belief.embeddings"),
+    ("neural.fb.groups", "fb.contexts"),
+    ("neural.fb.items", "fb.transitions"),
+    ("neural.fb.ortho", "fb.ortho_coef"),
+    ("neural.fb.value", "fb.value_coef"),
+    ("neural.kappa", "fb.kappa"),
     ("neural.fb", "fb"),
     ("neural.actor", "actor"),
-    ("neural", "encoder, belief, fb or actor"),
+    ("boxes.side", "encoder.box_side"),
     ("phi", "features"),
     ("eval.lookahead", "eval.planner"),
     ("eval.retry", "belief.block_persistence"),
 ];
 
-/// The new name of a setting of earlier versions.
-fn renamed(key: &str) -> Option<&'static str> {
-    RENAMED.iter().find(|(old, _)| key == *old).map(|(_, new)| *new)
+/// The full name of the first setting in a value.
+fn leaf(path: &str, value: &Value) -> String {
+    match value {
+        Value::Table(table) => {
+            table.iter().next().map_or(path.to_owned(), |(key, value)| leaf(&format!("{path}.{key}"), value))
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// The new name of a setting of earlier versions: that of the longest part of its name that was renamed, and the rest.
+fn renamed(key: &str) -> Option<String> {
+    let fits = |(old, _): &&(&str, &str)| {
+        key.strip_prefix(old).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let (old, new) = RENAMED.iter().filter(fits).max_by_key(|(old, _)| old.len())?;
+    Some(format!("{new}{}", &key[old.len()..]))
 }
 
 /// The known name nearest to `name`, if it is near enough to be a slip.
@@ -286,6 +310,17 @@ mod tests {
             text.contains("known here: kappa, forward") || text.contains("known here: forward, kappa"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_setting_of_earlier_versions_is_told_its_new_name() {
+        let plan = || Layers::new(crate::config::Plan::preset("doors", "quick").unwrap().value()).unwrap();
+        let error = |setting: &str| plan().set(setting).err().unwrap().to_string();
+        assert!(error("agent.kappa=3").contains("\"agent.kappa\" is \"fb.kappa\" now"));
+        assert!(error("neural.fb.items=3").contains("\"fb.transitions\" now"));
+        assert!(error("eval.lookahead=3").contains("\"eval.planner\" now"));
+        let file = plan().toml("old.toml", "[world]\ntrain = 3\n").err().unwrap().to_string();
+        assert_eq!(file, "old.toml: \"world.train\" is \"data.train_contexts\" now");
     }
 
     #[test]
