@@ -123,8 +123,12 @@ fn merge(
         let full = full_name(path, &key);
         let Some(slot) = base.get_mut(&key) else {
             let known: Vec<&str> = base.keys().map(String::as_str).collect();
-            if let Some(now) = renamed(&leaf(&full, &value)) {
-                return Err(error(origin, &format!("\"{}\" is \"{now}\" now", leaf(&full, &value))));
+            let old = leaf(&full, &value);
+            // Within a table that there is, only a whole name can be an old one.
+            if let Some(now) =
+                renamed(&old).filter(|_| path.is_empty() || RENAMED.iter().any(|(name, _)| *name == old))
+            {
+                return Err(error(origin, &format!("\"{old}\" is \"{now}\" now")));
             }
             let hint = match closest(&key, &known) {
                 Some(near) => format!("did you mean \"{near}\"?"),
