@@ -21,12 +21,17 @@ impl Results {
         let unseen = |line: &Line, column: usize| line.cells[column].as_ref().map(|cell| cell.mean);
         let mut learned: Vec<_> = lines.iter().filter(|line| line.is_learned()).collect();
         learned.sort_by(|a, b| unseen(b, 1).unwrap_or(0.0).total_cmp(&unseen(a, 1).unwrap_or(0.0)));
-        let said =
-            learned.iter().filter_map(|line| Some(format!("{} {:.2}", line.title(), unseen(line, 1)?)));
+        let said: Vec<String> = learned
+            .iter()
+            .filter_map(|line| Some(format!("{} {:.2}", line.title(), unseen(line, 1)?)))
+            .collect();
+        if said.is_empty() {
+            return "F alone was not scored here: every number of a learned method in the table is with the planner.".to_owned();
+        }
         let mut sentences = vec![format!(
             "Share of goals reached on unseen dynamics of {} by F alone (no planner), the belief frozen after the context: {}.",
             self.env,
-            said.collect::<Vec<_>>().join(", ")
+            said.join(", ")
         )];
         let ceiling = learned.first().and_then(|line| line.cells[1].as_ref()?.ceiling);
         sentences.extend(
