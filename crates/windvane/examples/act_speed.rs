@@ -37,14 +37,14 @@ fn measure(path: &str) -> Result<(), LearnError> {
     // On listed states a belief costs the same whatever was seen.
     let belief =
         median(&vec![Vec::new(); 200], |_| agent.adapt(&[]).map(|adapted| drop(adapted.confidence())))?;
-    let mut pilot = agent.adapt(&[context])?.task(&Prompt::goal(&goal))?.online();
+    let mut session = agent.adapt(&[context])?.task(&Prompt::goal(&goal))?.online();
     let places: Vec<Vec<f32>> = (0..TIMES).map(|_| anywhere(&spec, &mut rng)).collect();
     let act = median(&places, |obs| {
-        pilot.restart();
-        pilot.act(obs).map(drop)
+        session.restart();
+        session.act(obs).map(drop)
     })?;
     let refresh = median(&places[..200], |_| {
-        pilot.refresh();
+        session.refresh();
         Ok(())
     })?;
     println!("one action: {act:.1} us");

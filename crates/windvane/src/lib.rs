@@ -21,6 +21,7 @@ pub mod nn;
 pub mod planner;
 pub mod report;
 pub mod run;
+mod run_context;
 mod stage;
 pub mod stats;
 pub mod sweep;

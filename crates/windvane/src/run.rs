@@ -26,16 +26,15 @@ use crate::features::{Phi, PhiTrainer, Source};
 use crate::methods::{Method, RewardIn};
 use crate::nn::read;
 use crate::planner::Planner;
+pub use crate::run_context::{Progress, RunContext, Silent};
 use crate::stage::{Stage, is_listed};
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
 use crate::train::{Ended, Evaluation, Learner, Schedule, Scores, checkpoint, train};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use windvane_world::collect::{CollectConfig, collect};
 use windvane_world::episodes::Episodes;
 use windvane_world::recorded::Recorded;
@@ -71,46 +70,6 @@ pub struct Run {
     /// The run's folder.
     #[serde(skip)]
     pub folder: PathBuf,
-}
-
-/// Someone to tell how a stage goes.
-pub trait Progress {
-    /// Data is collected: so many transitions in all; returns who counts them.
-    fn collecting(&mut self, transitions: usize) -> Box<dyn Fn(usize) + Sync>;
-    /// A training begins; returns who is told how it goes.
-    fn training(&mut self, what: &str) -> Box<dyn Observer>;
-}
-
-/// Tells nobody.
-#[derive(Clone, Copy, Debug)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn collecting(&mut self, _: usize) -> Box<dyn Fn(usize) + Sync> {
-        Box::new(|_| ())
-    }
-
-    fn training(&mut self, _: &str) -> Box<dyn Observer> {
-        Box::new(crate::train::observe::Nobody)
-    }
-}
-
-/// Where a run happens and who is told.
-pub struct RunContext<'a> {
-    /// The environment.
-    pub world: &'a dyn Cmdp,
-    /// Where tensors live.
-    pub device: &'a Device,
-    /// Someone to tell.
-    pub progress: &'a mut dyn Progress,
-    /// Set to stop after the current step.
-    pub interrupt: &'a AtomicBool,
-}
-
-impl fmt::Debug for RunContext<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunContext({})", self.world.spec().name)
-    }
 }
 
 impl Run {

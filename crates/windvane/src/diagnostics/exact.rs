@@ -325,11 +325,6 @@ impl<'a> Examiner<'a> {
         Ok(if width == 0 { 0.0 } else { effective_rank(&eigen(gram, width).0) })
     }
 
-    /// Whether every (state, goal) pair of a training context is right by F alone: the share that is.
-    pub fn optimal_share(&self) -> Result<f64, LearnError> {
-        Ok(self.exactness(1, usize::MAX)?.optimal_share())
-    }
-
     /// Who acts when F is judged.
     pub(super) const F_ALONE: Planner = Planner::None;
 }
