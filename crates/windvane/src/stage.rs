@@ -100,6 +100,7 @@ pub(crate) fn shared_names(plan: &Plan, seed: u64) -> Result<[String; 2], LearnE
 
 /// Constants in the code that change results.
 fn constants() -> Vec<f64> {
+    let tokens = tokens_constants();
     let all: [&[f64]; 8] = [
         known_contexts_constants(),
         state_evidence::CONSTANTS,
@@ -108,7 +109,7 @@ fn constants() -> Vec<f64> {
         loss::CONSTANTS,
         networks::CONSTANTS,
         tasks::CONSTANTS,
-        tokens_constants(),
+        &tokens,
     ];
     all.concat()
 }

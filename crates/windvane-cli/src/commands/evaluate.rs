@@ -6,7 +6,9 @@ use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
+use windvane::agent::TaskPolicy;
 use windvane::device::Threads;
+use windvane::eval::rewards::{evaluate_rewards, has_reward_tasks, reward_scores};
 use windvane::eval::{BeliefMode, ScoreRow, evaluate_timed, random_success, success};
 use windvane::{Planner, Run};
 
@@ -17,7 +19,8 @@ use windvane::{Planner, Run};
     after_help = "Examples:
   windvane eval runs/bfb --split test
   windvane eval runs/bfb --split test --belief online --context-steps 500 --json
-  windvane eval runs/bfb --split test --planner sweeps"
+  windvane eval runs/bfb --split test --planner sweeps
+  windvane eval runs/bfb --split test --tasks rewards --task-policy gpi"
 )]
 pub(crate) struct Eval {
     /// The run's folder
@@ -41,6 +44,13 @@ pub(crate) struct Eval {
     /// Bellman sweeps of the planner; by default the run's
     #[arg(long, value_name = "N", requires = "planner", value_parser = bounds::count::<usize>(bounds::SWEEPS))]
     sweeps: Option<usize>,
+    /// What to play for: goals, or rewards of any sign over all cells (grids)
+    #[arg(long, value_enum, default_value_t = Tasks::Goals)]
+    tasks: Tasks,
+    /// How a task becomes actions by F alone: greedy on its own vector z (paper), or the best of the policies for the goals it
+    /// rewards most (generalised policy improvement, listed states); by default the run's
+    #[arg(long, value_enum)]
+    task_policy: Option<TaskPolicyChoice>,
     /// Games of each context and task; by default the run's
     #[arg(long, value_name = "N", value_parser = bounds::count::<u64>(bounds::ROUNDS))]
     rounds: Option<u64>,
@@ -57,6 +67,22 @@ enum Mode {
     Online,
 }
 
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Tasks {
+    /// To reach a goal; the score is the share of games that do
+    Goals,
+    /// Any reward; the score is the share of the possible discounted return beyond random actions', computed exactly
+    Rewards,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TaskPolicyChoice {
+    /// Greedy on the task's own vector
+    Greedy,
+    /// The best of the policies for rewarded goals
+    Gpi,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum PlannerChoice {
     /// F alone
@@ -67,43 +93,62 @@ enum PlannerChoice {
 
 impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        Threads::new(1)?.run(|| {
+            let trained = self.prepared()?;
+            match self.tasks {
+                Tasks::Goals => self.goals(&trained),
+                Tasks::Rewards => self.rewards(&trained),
+            }
+        })
+    }
+
+    /// The run with the settings that were asked for.
+    fn prepared(&self) -> anyhow::Result<Trained> {
+        let mut trained = trained(&self.run)?;
+        let path = self.run.display();
+        anyhow::ensure!(
+            trained.run.recorded.is_none(),
+            "{path}: trained on a data set alone, so there is no world to play in; `windvane export` and `windvane adapt` take it to yours"
+        );
+        let eval = &mut trained.run.plan.eval;
+        eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
+        eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
+        eval.planner = match self.planner {
+            Some(PlannerChoice::None) => Planner::None,
+            Some(PlannerChoice::Sweeps) => Planner::Sweeps,
+            None => eval.planner,
+        };
+        eval.task_policy = match self.task_policy {
+            Some(TaskPolicyChoice::Greedy) => TaskPolicy::Greedy,
+            Some(TaskPolicyChoice::Gpi) => TaskPolicy::Gpi,
+            None => eval.task_policy,
+        };
+        eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
+        bounds::context(eval.context_steps, eval.rounds)?;
+        if let Some(sweeps) = self.sweeps {
+            trained.agent = trained.agent.with_sweeps(sweeps);
+        }
+        let split = self.split.into();
+        anyhow::ensure!(
+            !trained.world.contexts(split).is_empty(),
+            "{path}: the run has no {split} contexts to play in"
+        );
+        Ok(trained)
+    }
+
+    fn goals(&self, Trained { run, world, agent }: &Trained) -> anyhow::Result<()> {
         let mode = match self.belief {
             Mode::Frozen => BeliefMode::Frozen,
             Mode::Online => BeliefMode::Online,
         };
-        let (run, rows, seconds, random) = Threads::new(1)?.run(|| -> anyhow::Result<_> {
-            let Trained { mut run, world, mut agent } = trained(&self.run)?;
-            let path = self.run.display();
-            anyhow::ensure!(
-                run.recorded.is_none(),
-                "{path}: trained on a data set alone, so there is no world to play in; `windvane export` and `windvane adapt` take it to yours"
-            );
-            let eval = &mut run.plan.eval;
-            eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
-            eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
-            eval.planner = match self.planner {
-                Some(PlannerChoice::None) => Planner::None,
-                Some(PlannerChoice::Sweeps) => Planner::Sweeps,
-                None => eval.planner,
-            };
-            if let Some(sweeps) = self.sweeps {
-                agent = agent.with_sweeps(sweeps);
-            }
-            eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
-            bounds::context(eval.context_steps, eval.rounds)?;
-            let split = self.split.into();
-            anyhow::ensure!(!world.contexts(split).is_empty(), "{path}: the run has no {split} contexts to play in");
-            let (rows, seconds) = evaluate_timed(&*world, &agent, split, mode, &run.plan.eval, run.seed)?;
-            let random = random_success(&*world, split, &run.plan.eval, run.seed)?;
-            Ok((run, rows, seconds, random))
-        })?;
+        let (eval, split) = (&run.plan.eval, self.split.into());
+        let (rows, seconds) = evaluate_timed(&**world, agent, split, mode, eval, run.seed)?;
+        let random = random_success(&**world, split, eval, run.seed)?;
         if self.json {
-            let Run { plan, method, seed, .. } = &run;
-            let about = json!({"env": plan.env, "method": method, "seed": seed});
             return output::json(&json!({
-                "run": about,
+                "run": about(run),
                 "success": success(&rows),
-                "planner": plan.eval.planner,
+                "planner": eval.planner,
                 "random": random,
                 "seconds_per_context": seconds,
                 "rows": rows,
@@ -129,9 +174,48 @@ impl Eval {
         let games = rows.len().to_string();
         lines.push(line("all", rows));
         lines.push(vec!["random actions".into(), format!("{random:.3}"), String::new(), games]);
-        output::say(&format!("{}, actions by {}", run.method.title, run.plan.eval.planner.title()));
+        output::say(&player(run));
         output::say(&table::render(&["task", "success", "steps when successful", "games"], &lines));
         output::say(&format!("adapting to a new context: {:.1} ms", seconds * 1e3));
         Ok(())
     }
+
+    fn rewards(&self, Trained { run, world, agent }: &Trained) -> anyhow::Result<()> {
+        let path = self.run.display();
+        anyhow::ensure!(
+            has_reward_tasks(&**world, agent),
+            "{path}: --tasks rewards needs the listed states of a grid"
+        );
+        anyhow::ensure!(
+            matches!(self.belief, Mode::Frozen),
+            "--tasks rewards scores a frozen belief; leave --belief online out"
+        );
+        let eval = &run.plan.eval;
+        let rows = evaluate_rewards(&**world, agent, self.split.into(), eval, run.seed)?;
+        let scores = reward_scores(rows.iter());
+        if self.json {
+            let kinds: serde_json::Map<_, _> =
+                scores.iter().map(|(kind, score)| ((*kind).to_owned(), json!(score))).collect();
+            return output::json(&json!({
+                "run": about(run),
+                "scores": kinds,
+                "planner": eval.planner,
+                "task_policy": eval.task_policy,
+                "rows": rows,
+            }));
+        }
+        let lines: Vec<_> =
+            scores.iter().map(|(kind, score)| vec![(*kind).to_owned(), format!("{score:.3}")]).collect();
+        output::say(&format!("{}, {}", player(run), eval.task_policy.title()));
+        output::say(&table::render(&["reward", "share of the possible gain"], &lines));
+        Ok(())
+    }
+}
+
+fn about(run: &Run) -> serde_json::Value {
+    json!({"env": run.plan.env, "method": run.method, "seed": run.seed})
+}
+
+fn player(run: &Run) -> String {
+    format!("{}, actions by {}", run.method.title, run.plan.eval.planner.title())
 }

@@ -10,6 +10,7 @@ mod paths;
 mod plan;
 mod planner;
 mod posterior;
+mod reward_tasks;
 mod successor;
 
 pub use dynamics::Dynamics;
@@ -19,4 +20,5 @@ pub use paths::{UNREACHABLE, distances, optimal_moves};
 pub use plan::{Failure, Objective, Plan};
 pub use planner::{Belief, GAMMA, Planner};
 pub use posterior::{Posterior, Prior};
+pub use reward_tasks::{Acting, RewardKind, RewardTask};
 pub use successor::{SuccessorMeasure, deterministic};

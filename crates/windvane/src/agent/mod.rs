@@ -15,7 +15,7 @@ pub use session::{Adapted, Session};
 use crate::belief::{BeliefConfig, BeliefEncoder, Evidence, StateEvidence, TransitionSet, evidence_of};
 use crate::data::{Codec, EncoderConfig, StateTable};
 use crate::error::LearnError;
-use crate::eval::BeliefMode;
+use crate::eval::{BeliefMode, EvalConfig};
 use crate::fb::actor::ActorConfig;
 use crate::fb::conditioning::Conditioner;
 use crate::fb::observations::States;
@@ -48,6 +48,28 @@ pub struct AgentSettings {
     pub planner: PlannerConfig,
 }
 
+/// How a task becomes actions by F alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskPolicy {
+    /// Greedy on F(s, a, z) z for the task's own vector z (paper).
+    #[default]
+    Greedy,
+    /// Generalised policy improvement on listed states: the best of the policies for the goals that the task rewards most, each
+    /// valued by its own successor measure, max over g of F(s, a, B(g)) z.
+    Gpi,
+}
+
+impl TaskPolicy {
+    /// Its name in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy on z",
+            Self::Gpi => "policy improvement over goals",
+        }
+    }
+}
+
 /// How an agent is to act.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acting {
@@ -55,13 +77,26 @@ pub struct Acting {
     pub belief: BeliefMode,
     /// Who chooses actions.
     pub planner: Planner,
+    /// How a task becomes actions by F alone.
+    pub task_policy: TaskPolicy,
     /// How far task vectors go toward the belief, where they were drawn around it in training; 0: not at all.
     pub blend: f32,
 }
 
 impl Acting {
     /// F alone, the belief frozen.
-    pub const F_ALONE: Self = Self { belief: BeliefMode::Frozen, planner: Planner::None, blend: 0.0 };
+    pub const F_ALONE: Self = Self {
+        belief: BeliefMode::Frozen,
+        planner: Planner::None,
+        task_policy: TaskPolicy::Greedy,
+        blend: 0.0,
+    };
+
+    /// As an evaluation asks for.
+    pub(crate) fn of(config: &EvalConfig, belief: BeliefMode) -> Self {
+        let EvalConfig { planner, task_policy, blend, .. } = *config;
+        Self { belief, planner, task_policy, blend }
+    }
 }
 
 /// F and B, on listed states or on observations.
@@ -116,6 +151,18 @@ pub(crate) struct Known {
     pub(crate) inputs: Vec<f32>,
     /// Dynamics of listed states, `[count * vocabulary]`.
     pub(crate) dynamics: Vec<f32>,
+}
+
+impl Known {
+    /// The same of one context, once for each of its tasks.
+    pub(crate) fn repeated(&self, times: usize) -> Self {
+        let Self { beliefs, inputs, dynamics } = self;
+        Self {
+            beliefs: beliefs.repeat(times),
+            inputs: inputs.repeat(times),
+            dynamics: dynamics.repeat(times),
+        }
+    }
 }
 
 impl Agent {
@@ -339,9 +386,12 @@ impl Agent {
         known: &Known,
         tasks: &[f32],
         planner: Planner,
+        task_policy: TaskPolicy,
     ) -> Vec<f32> {
-        if planner == Planner::None {
-            return model.action_values(&known.dynamics, tasks);
+        match (planner, task_policy) {
+            (Planner::None, TaskPolicy::Greedy) => return model.action_values(&known.dynamics, tasks),
+            (Planner::None, TaskPolicy::Gpi) => return model.improved_values(&known.dynamics, tasks),
+            (Planner::Sweeps, _) => {}
         }
         let (vocabulary, dim) = (model.table().vocabulary(), self.dim());
         let each = known.dynamics.par_chunks_exact(vocabulary).zip(tasks.par_chunks_exact(dim));
@@ -361,7 +411,7 @@ impl Agent {
         planner: Planner,
     ) -> Option<Vec<f32>> {
         let known = self.known_after(context, walk);
-        Some(self.listed_values(self.listed()?, &known, z, planner))
+        Some(self.listed_values(self.listed()?, &known, z, planner, TaskPolicy::Greedy))
     }
 
     /// What is known of a context after a trajectory in it.

@@ -97,7 +97,10 @@ impl VectorRollout<'_> {
         let wanted: Vec<f32> = which.iter().flat_map(|&i| &self.episodes[i].wanted).copied().collect();
         let tasks = agent.blended(&known, &wanted, self.acting.blend);
         let q = match &agent.model {
-            Model::Listed(model) => agent.listed_values(model, &known, &tasks, self.acting.planner),
+            Model::Listed(model) => {
+                let Acting { planner, task_policy, .. } = self.acting;
+                agent.listed_values(model, &known, &tasks, planner, task_policy)
+            }
             Model::Observations(_) => Vec::new(),
         };
         let share = |values: &[f32], i: usize| {

@@ -12,7 +12,7 @@
 //! ```
 
 use super::task::{Inference, TaskCode};
-use super::{Agent, Confidence, Known, LandmarkPlan, Model};
+use super::{Agent, Confidence, Known, LandmarkPlan, Model, TaskPolicy};
 use crate::belief::transition_set::RowPredictor;
 use crate::belief::{Evidence, fits};
 use crate::error::LearnError;
@@ -47,6 +47,7 @@ pub struct Session {
     known: Known,
     online: bool,
     planner: Planner,
+    task_policy: TaskPolicy,
     /// Listed states: Q of every action everywhere.
     q: Vec<f32>,
     /// Observations: networks for single rows, and the planner's values.
@@ -123,6 +124,7 @@ impl Adapted {
             known: Known::default(),
             online: false,
             planner: Planner::None,
+            task_policy: TaskPolicy::Greedy,
             q: Vec::new(),
             rows: Rows::default(),
             plan: None,
@@ -158,6 +160,13 @@ impl Session {
     #[must_use]
     pub fn online(self) -> Self {
         Self { online: true, ..self }
+    }
+
+    /// The same with another choice of how the task becomes actions.
+    #[must_use]
+    pub fn with_task_policy(mut self, task_policy: TaskPolicy) -> Self {
+        self.task_policy = task_policy;
+        self
     }
 
     /// The same with another choice of who acts: F alone, or the planner.
@@ -316,7 +325,10 @@ impl Session {
         self.known = agent.known(&[ContextId(u64::MAX)], &[&self.adapted.evidence]);
         self.z = latent::shifted(self.task.z.clone(), &self.adapted.shift);
         match &agent.model {
-            Model::Listed(model) => self.q = agent.listed_values(model, &self.known, &self.z, self.planner),
+            Model::Listed(model) => {
+                let (planner, task_policy) = (self.planner, self.task_policy);
+                self.q = agent.listed_values(model, &self.known, &self.z, planner, task_policy);
+            }
             Model::Observations(model) => {
                 let mut input = self.known.inputs.clone();
                 input.resize(model.condition_width(), 0.0);

@@ -389,12 +389,29 @@ impl StateTable {
     pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
         let mut shares = vec![0.0; self.vocabulary()];
         self.write_shares(&self.groups[group].counts, &mut shares);
+        self.fill_untried(&mut shares, average);
+        shares
+    }
+
+    /// Fills in the `average` where dynamics `shares [vocabulary]` have nothing.
+    pub(crate) fn fill_untried(&self, shares: &mut [f32], average: &[f32]) {
         for (own, average) in shares.chunks_exact_mut(self.width).zip(average.chunks_exact(self.width)) {
             if own.iter().all(|p| *p == 0.0) {
                 own.copy_from_slice(average);
             }
         }
-        shares
+    }
+
+    /// How likely each state is to be entered from beside it by dynamics `p [vocabulary]`, the best way in, `[states]`.
+    pub fn enterable(&self, p: &[f32]) -> Vec<f32> {
+        let mut open = vec![0.0_f32; self.states()];
+        for (token, (p, &to)) in p.iter().zip(&self.successors).enumerate() {
+            let pair = token / self.width;
+            if token % self.width < self.outcomes(pair) && to as usize != pair / self.actions {
+                open[to as usize] = open[to as usize].max(*p);
+            }
+        }
+        open
     }
 
     /// The context of a group, where contexts are labelled.

@@ -6,6 +6,7 @@ use crate::belief::contexts::ContextSampler;
 use crate::belief::{BeliefConfig, BeliefEncoder, Posteriors, StateEvidence, TransitionSet, mean_of_rows};
 use crate::data::{Replay, StateTable};
 use crate::methods::{Condition, Draw, Method};
+use crate::nn::read;
 use rand::RngExt as _;
 use std::sync::Arc;
 use windvane_world::ContextId;
@@ -74,6 +75,8 @@ pub(crate) struct TrainingContexts {
     pub(crate) beliefs: Vec<f32>,
     /// Listed states: the predictor's dynamics, `[count * vocabulary]`.
     pub(crate) dynamics: Vec<f32>,
+    /// Listed states: the dynamics that the data of their groups shows, `[count * vocabulary]`, which is what heads learn from.
+    pub(crate) data_dynamics: Vec<f32>,
     /// Mean directions of cones, `[count * d]`; empty without.
     pub(crate) axes: Vec<f32>,
     /// The group that each comes from.
@@ -92,16 +95,25 @@ pub(crate) fn listed(
     match (method.condition, belief) {
         (Condition::Belief, Some(belief)) => {
             let states = table.states();
-            let mut evidence = vec![0.0; config.cached * states * 2];
-            let (mut numbers, mut hidden) = (Vec::new(), Vec::new());
-            for (i, evidence) in evidence.chunks_exact_mut(states * 2).enumerate() {
-                let (group, mut rng) = (i % groups, stream(seed, "beliefs", &[i as u64]));
-                for position in ContextSampler::draw_positions(table, &config.context, &mut rng, group) {
-                    table.add_evidence(table.tokens()[position] as usize, evidence);
+            let sampler = ContextSampler::new(table.clone(), config.context, belief.params().device());
+            let mut rng = stream(seed, "beliefs", &[]);
+            let (mut evidence, mut hidden) = (Vec::new(), Vec::new());
+            let (mut groups, mut data_dynamics) = (Vec::new(), Vec::new());
+            while groups.len() < config.cached {
+                let batch = sampler.draw(&mut rng, config.batch.min(config.cached - groups.len()));
+                let (entered, blocked) = (read(batch.entered), read(batch.blocked));
+                evidence.extend(entered.iter().zip(&blocked).flat_map(|(e, b)| [*e, *b]));
+                data_dynamics.extend(read(batch.truth));
+                for of in batch.groups {
+                    groups.push(of[0]);
+                    // What is made of several groups is none of them.
+                    let unknown = of.len() > 1 || rng.random_bool(fb.unknown_contexts);
+                    hidden.push(if unknown { of } else { Vec::new() });
                 }
-                numbers.push(group);
-                hidden.push(if rng.random_bool(fb.unknown_contexts) { vec![group] } else { Vec::new() });
             }
+            data_dynamics
+                .chunks_exact_mut(table.vocabulary())
+                .for_each(|shares| table.fill_untried(shares, &average));
             let Posteriors { mean, .. } = belief.infer_without(&evidence, &hidden);
             let conditioner = Conditioner::of_beliefs(&mean, states);
             let axes = if method.draw == Draw::Cone {
@@ -110,7 +122,10 @@ pub(crate) fn listed(
                 Vec::new()
             };
             let dynamics = belief.dynamics(&mean).unwrap_or_default();
-            (conditioner, TrainingContexts { dynamics, axes, groups: numbers, ..TrainingContexts::default() })
+            (
+                conditioner,
+                TrainingContexts { dynamics, data_dynamics, axes, groups, ..TrainingContexts::default() },
+            )
         }
         (Condition::ContextId, _) => {
             let contexts = (0..groups).filter_map(|group| table.privileged_context(group)).collect();
@@ -142,7 +157,7 @@ pub(crate) fn observations(
                 let mut rng = stream(seed, "beliefs", &[i as u64]);
                 let steps = rng.random_range(config.min_context..=config.max_context);
                 let rows = replay.draw_context(&mut rng, i % groups, steps);
-                contexts.push(crate::nn::read(replay.tokens(replay.rows(&rows))));
+                contexts.push(read(replay.tokens(replay.rows(&rows))));
                 numbers.push(i % groups);
             }
             let beliefs = belief.infer_tokens(&contexts.iter().map(Vec::as_slice).collect::<Vec<_>>()).mean;

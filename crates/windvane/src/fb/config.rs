@@ -83,6 +83,8 @@ pub struct NetConfig {
     pub digest: usize,
     /// Listed states: width of the layers that join a state with a task.
     pub head_width: usize,
+    /// Listed states, at most 256 of them: kernels by which each state sees where a task's reward lies; 0 for none.
+    pub reward_kernels: usize,
     /// Pair: hidden widths of F's preprocessors; paper: 1024, 1024.
     pub preprocessor: Vec<usize>,
     /// Pair: width they embed into; paper: 512.
@@ -162,6 +164,7 @@ impl Default for FbConfig {
                 blocks: 4,
                 digest: 0,
                 head_width: 128,
+                reward_kernels: 16,
                 preprocessor: vec![256],
                 embedding: 128,
                 trunk: vec![256, 256],

@@ -22,6 +22,9 @@ const CHUNK: usize = 64;
 /// Weight of a state that cannot be entered beside one that can.
 const UNREACHABLE: f64 = 1e-3;
 
+/// Goals whose policies generalised policy improvement compares; 8 to 16 do as well as all (lab notes).
+const GOAL_POLICIES: usize = 16;
+
 /// F and B with their weights.
 #[derive(Clone, Debug)]
 pub struct ListedModel {
@@ -81,10 +84,9 @@ impl ListedModel {
             None => Features::Learned(Backward::new(&mut params, [states, 0], &config, device)?),
         };
         let output = heads * config.value_head.width(config.dim);
-        let shape = [states, table.actions(), config.dim, output];
         let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states))).collect();
         Ok(Self {
-            net: TokenNet::new(&mut params, shape, &config.net, device)?,
+            net: TokenNet::new(&mut params, &table, [config.dim, output], &config.net, device)?,
             backup: Backup::new(&table, config.gamma, persistence, device),
             one_hot: upload(one_hot, [states, states], device),
             config,
@@ -174,6 +176,33 @@ impl ListedModel {
         values
     }
 
+    /// The same by generalised policy improvement: the best over goals g, those that a task rewards most, of the task's value
+    /// under the policy for g, F(s, a, B(g)) z.
+    pub fn improved_values(&self, dynamics: &[f32], tasks: &[f32]) -> Vec<f32> {
+        let (vocabulary, dim, states) = (self.table.vocabulary(), self.config.dim, self.table.states());
+        let (weights, device) = (self.params.weights(), self.params.device());
+        let b = self.b(&weights);
+        let goals = GOAL_POLICIES.min(states);
+        let mut values = Vec::with_capacity(tasks.len() / dim * self.table.pairs());
+        for (p, z) in dynamics.chunks_exact(vocabulary).zip(tasks.chunks_exact(dim)) {
+            let dynamics = self.backup.split(upload(p.to_vec(), [1, vocabulary], device));
+            let z: Tensor<2> = upload(z.to_vec(), [1, dim], device);
+            let reward = self.rewards(&z, &b); // [1, states]
+            let best = reward.clone().topk_with_indices(goals, 1).1.reshape([goals]);
+            let z_goals = b.clone().select(0, best); // [goals, d]
+            let reward_goals = self.rewards(&z_goals, &b);
+            let f = self.forward(&weights, self.backup.local(&dynamics), &z_goals, reward_goals).f;
+            let value = ops::products(f, z) / dim as f64; // [goals * rows, 1]
+            let rows = states * self.heads();
+            let value = value.reshape([goals, rows]).max_dim(0); // [1, rows]
+            values.extend(read(match self.config.forward {
+                ForwardForm::Paper => value,
+                ForwardForm::Predictor => self.backup.q(&dynamics, value, &reward),
+            }));
+        }
+        values
+    }
+
     /// What F says of every state (and action) in a context with `dynamics [vocabulary]` for the task `z [d]`: the share of
     /// discounted time in each state, F B / d, `[rows * states]`, or successor features of given ones, `[rows * d]`.
     /// Rows are states for U, which counts the state itself, and pairs of state and action for heads, which count what follows.
@@ -226,18 +255,14 @@ impl ListedObjective {
         let mut goals = Vec::with_capacity(count * states);
         for p in contexts.dynamics.chunks_exact(vocabulary) {
             let mut total = 0.0;
-            for open in enterable(table, p) {
+            for open in table.enterable(p) {
                 total += open + UNREACHABLE as f32;
                 goals.push(total);
             }
         }
-        let data_dynamics = (model.config.forward == ForwardForm::Paper && count > 1).then(|| {
-            let average = table.average();
-            let of_groups: Vec<Vec<f32>> =
-                (0..table.groups().len()).map(|group| table.dynamics_of(group, &average)).collect();
-            let rows = contexts.groups.iter().flat_map(|&group| of_groups[group].iter().copied());
-            upload(rows.collect(), [count, vocabulary], device)
-        });
+        let by_data = model.config.forward == ForwardForm::Paper && !contexts.data_dynamics.is_empty();
+        let data_dynamics =
+            by_data.then(|| upload(contexts.data_dynamics.clone(), [count, vocabulary], device));
         let dynamics = upload(contexts.dynamics.clone(), [count, vocabulary], device);
         Self { model, contexts, distribution, dynamics, data_dynamics, goals, seed }
     }
@@ -410,8 +435,8 @@ impl ListedObjective {
         }
         let q = ahead.value.clone().reshape([groups * states, actions]);
         let policy = policy(q.clone(), model.config.temperature); // [groups * states, actions]
-        let going_on = (q * policy.clone()).sum_dim(1).reshape([groups, states]);
-        let v = reward.clone() * (1.0 - gamma) + going_on * gamma;
+        let bootstrap = (q * policy.clone()).sum_dim(1).reshape([groups, states]);
+        let v = reward.clone() * (1.0 - gamma) + bootstrap * gamma;
         if !with_measure {
             return (v, m.reshape([1, 1, 1]));
         }
@@ -427,16 +452,4 @@ impl ListedObjective {
         let stuck = if self.model.has_given_features() { b.clone() } else { self.model.one_hot.clone() };
         self.model.backup.lift(dynamics, being, stuck)
     }
-}
-
-/// How likely each state is to be entered from beside it, the best way in, `[states]`.
-pub(crate) fn enterable(table: &StateTable, p: &[f32]) -> Vec<f32> {
-    let mut open = vec![0.0_f32; table.states()];
-    for (token, (p, &to)) in p.iter().zip(table.successors()).enumerate() {
-        let pair = token / table.width();
-        if token % table.width() < table.outcomes(pair) && to as usize != pair / table.actions() {
-            open[to as usize] = open[to as usize].max(*p);
-        }
-    }
-    open
 }

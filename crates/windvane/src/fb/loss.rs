@@ -14,8 +14,11 @@ pub(crate) const CONSTANTS: &[f64] = &[LOG_FLOOR, SMALLEST_TARGET, GAP_TEMPERATU
 
 /// Values on a log scale that keeps the sign: `asinh(v / 1e-3)`.
 pub(crate) fn log_scale<const D: usize>(v: Tensor<D>) -> Tensor<D> {
-    // asinh(x) = sign(x) ln(|x| + sqrt(x^2 + 1))
-    let x = v / LOG_FLOOR;
+    asinh(v / LOG_FLOOR)
+}
+
+/// asinh(x) = sign(x) ln(|x| + sqrt(x^2 + 1)).
+pub(crate) fn asinh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     let size = x.clone().abs();
     let magnitude = (size.clone() + (size.powf_scalar(2.0) + 1.0).sqrt()).log();
     magnitude * x.sign().detach()

@@ -13,6 +13,7 @@ pub(crate) mod loss;
 pub mod networks;
 pub(crate) mod observation_objective;
 pub mod observations;
+mod reward_kernels;
 pub(crate) mod target;
 pub mod tasks;
 mod tokens;
@@ -23,6 +24,6 @@ pub use listed::ListedModel;
 pub use observations::ObservationModel;
 
 /// Constants of the network on listed states that change results.
-pub(crate) fn tokens_constants() -> &'static [f64] {
-    tokens::CONSTANTS
+pub(crate) fn tokens_constants() -> Vec<f64> {
+    [tokens::CONSTANTS, reward_kernels::CONSTANTS].concat()
 }

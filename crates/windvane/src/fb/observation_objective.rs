@@ -249,8 +249,8 @@ impl FbObjective for ObservationObjective {
             ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
         let mean_ahead = mean_ahead * alive.clone();
         let reward = (target_b.clone() * z_rows.clone()).sum_dim(1) / dim; // [rows, 1]
-        let going_on = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
-        let value_target = reward * (1.0 - gamma) + going_on * gamma; // [rows, 1]
+        let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
+        let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
 
         let given = model.has_given_features();
         let b = model.b(weights, &batch.to.s); // [rows, d]

@@ -1,6 +1,8 @@
 //! The network of F on listed states: a token for each state, with the dynamics around it, joined with a task.
 
 use super::config::NetConfig;
+use super::reward_kernels::RewardKernels;
+use crate::data::StateTable;
 use crate::error::LearnError;
 use crate::nn::{
     Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, ops,
@@ -35,6 +37,7 @@ pub(super) struct TokenNet {
     proportional: Linear,
     task: Linear,
     whole: Linear,
+    kernels: Option<RewardKernels>,
     sharpness: ParamId,
     norm1: (ParamId, ParamId),
     hidden1: Linear,
@@ -56,15 +59,16 @@ struct Digest {
 }
 
 impl TokenNet {
-    /// Adds the network below `f/` for so many states and actions, task vectors of `dim` numbers, and `output` numbers for each
-    /// state.
+    /// Adds the network below `f/` for the states of `table`, task vectors of `dim` numbers, and `output` numbers for each state.
     pub(super) fn new(
         params: &mut Params,
-        [states, actions, dim, output]: [usize; 4],
+        table: &StateTable,
+        [dim, output]: [usize; 2],
         config: &NetConfig,
         device: &Device,
     ) -> Result<Self, LearnError> {
-        let NetConfig { width, head_width, blocks, digest, .. } = *config;
+        let (states, actions) = (table.states(), table.actions());
+        let NetConfig { width, head_width, blocks, digest, reward_kernels, .. } = *config;
         let set = SetConfig { input: 4 * actions + states, width, heads: HEADS, blocks, hidden: 2 * width };
         let tokens = SetTransformer::new(params, "f/tokens", &set)?;
         let digest = match digest {
@@ -81,6 +85,7 @@ impl TokenNet {
                 Some(Digest { mlp, film: Linear::new(params, "f/digest/film", &[size], 4 * width)?, blocks })
             }
         };
+        let kernels = RewardKernels::new(params, table, [reward_kernels, width, head_width], device)?;
         let mut linear =
             |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
         let [state, rewarded, proportional, task, whole] = [
@@ -108,6 +113,7 @@ impl TokenNet {
             proportional,
             task,
             whole,
+            kernels,
             norm1,
             hidden1,
             norm2,
@@ -160,6 +166,7 @@ impl TokenNet {
         let by_context = x.clone().reshape([contexts, states, width]);
         let r = r.reshape([contexts, tasks, states]);
         let sharp = weights[self.sharpness].clone().exp().reshape([1, 1, 1]);
+        let seen = self.kernels.as_ref().map(|kernels| kernels.forward(weights, &x, &r));
         let most = softmax(r.clone() * sharp, 2).matmul(by_context.clone()).reshape([groups, width]);
         let all = r.matmul(by_context.clone()).reshape([groups, width]);
         let mean = by_context.mean_dim(1).reshape([contexts, width]);
@@ -171,6 +178,10 @@ impl TokenNet {
             task.reshape([contexts, tasks, head]) + linear(&self.whole, mean).reshape([contexts, 1, head]);
         let state = linear(&self.state, x).reshape([contexts, 1, states, head]);
         let h = (state + task.reshape([contexts, tasks, 1, head])).reshape([groups * states, head]);
+        let h = match seen {
+            Some(seen) => h + seen,
+            None => h,
+        };
         let norm = |x: Tensor<2>, (gain, shift): (ParamId, ParamId)| {
             ops::layer_norm(x, &weights[gain], &weights[shift], Act::Relu)
         };

@@ -1,6 +1,8 @@
 //! The evaluation protocol's score rows: every context of a split, every task, greedy, after a reward-free context.
 
-use crate::agent::{Acting, Agent};
+pub mod rewards;
+
+use crate::agent::{Acting, Agent, TaskPolicy};
 use crate::error::LearnError;
 use crate::planner::Planner;
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,8 @@ pub struct EvalConfig {
     pub contexts: usize,
     /// Who chooses actions: F alone, or the planner.
     pub planner: Planner,
+    /// How a task becomes actions by F alone; paper: greedy.
+    pub task_policy: TaskPolicy,
     /// Rotation-FB: how far task vectors go toward the belief before acting, 0 to 1. The paper does not say; its code
     /// leaves them as they are. Agents that were exported leave them so, too.
     pub blend: f32,
@@ -51,6 +55,7 @@ impl Default for EvalConfig {
             rounds: 4,
             contexts: 200,
             planner: Planner::None,
+            task_policy: TaskPolicy::Greedy,
             blend: 0.0,
         }
     }
@@ -148,7 +153,7 @@ pub fn evaluate_after(
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
     let clock = Instant::now();
-    let team = agent.rollout(&seen, Acting { belief, planner: config.planner, blend: config.blend })?;
+    let team = agent.rollout(&seen, Acting::of(config, belief))?;
     let mut team = Timed { team, clock, seconds: 0.0 };
     let outcomes = play(world, games, &mut team)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {

@@ -1,0 +1,152 @@
+//! Where reward lies as seen from each state: learned kernels over pairs of states, applied to the reward of a task.
+
+use super::loss::asinh;
+use crate::data::StateTable;
+use crate::error::LearnError;
+use crate::nn::{Act, Init, Input, Linear, ParamId, Params, Weights, upload_indices};
+use burn::tensor::activation::{softmax, softplus};
+use burn::tensor::{Device, Int, Tensor};
+use std::collections::BTreeMap;
+
+/// Numbers in a query and a key of a kernel.
+const KEY: usize = 16;
+/// Rewards below this count as 0 where they are compared on a log scale.
+const LEAST_REWARD: f64 = 1e-6;
+/// The scale below which averaged rewards are told apart linearly, above it by their logarithm.
+const AVERAGE_SCALE: f64 = 0.01;
+/// Most states for which there are kernels: they cost states^2 for each task.
+const MOST_STATES: usize = 256;
+/// Constants that change results.
+pub(super) const CONSTANTS: &[f64] = &[KEY as f64, LEAST_REWARD, AVERAGE_SCALE, MOST_STATES as f64];
+
+/// Kernels l(s, s') = q(s) k(s') / sqrt(16) + bias(s' - s) over the tokens of a context.
+///
+/// Three of four kernels average a task's reward, `y(s) = sum over s' of softmax(l)(s, s') r(s')`; the others look for the best
+/// reward at hand, `m(s) = max over s' of -softplus(l + 2) + log r(s')`, as a value would: reward, discounted by the way.
+#[derive(Clone, Debug)]
+pub(super) struct RewardKernels {
+    query: Linear,
+    key: Linear,
+    /// A bias of each kernel for each displacement between states, `[displacements, kernels]`.
+    bias: ParamId,
+    /// The displacement of each pair of states, `[states * states]`.
+    displacement: Tensor<1, Int>,
+    out: Linear,
+    averages: usize,
+    maxima: usize,
+}
+
+impl RewardKernels {
+    /// Adds `kernels` kernels below `f/kernels` for tokens of `width` numbers; nothing where none are wanted or there are too
+    /// many states.
+    pub(super) fn new(
+        params: &mut Params,
+        table: &StateTable,
+        [kernels, width, output]: [usize; 3],
+        device: &Device,
+    ) -> Result<Option<Self>, LearnError> {
+        if kernels == 0 || table.states() > MOST_STATES {
+            return Ok(None);
+        }
+        let maxima = kernels / 4;
+        let (displacement, count) = displacements(table);
+        let mut linear = |name: &str, input: usize, output: usize| {
+            Linear::new(params, &format!("f/kernels/{name}"), &[input], output)
+        };
+        Ok(Some(Self {
+            query: linear("query", width, kernels * KEY)?,
+            key: linear("key", width, kernels * KEY)?,
+            out: linear("out", 2 * kernels, output)?,
+            bias: params.add("f/kernels/bias", [count, kernels], Init::Constant(0.0))?,
+            displacement: upload_indices(displacement, device),
+            averages: kernels - maxima,
+            maxima,
+        }))
+    }
+
+    /// What each state sees of each task, `[contexts * tasks * states, output]`, from tokens `x [contexts * states, width]` and
+    /// rewards `r [contexts, tasks, states]`.
+    pub(super) fn forward(&self, weights: &Weights, x: &Tensor<2>, r: &Tensor<3>) -> Tensor<2> {
+        let ([contexts, tasks, states], kernels) = (r.dims(), self.averages + self.maxima);
+        let heads = |layer: &Linear| {
+            let y = layer.forward(weights, Input::One(x.clone()), Act::None);
+            y.reshape([contexts, states, kernels, KEY]).swap_dims(1, 2) // [contexts, kernels, states, KEY]
+        };
+        let bias = weights[self.bias].clone().select(0, self.displacement.clone()); // [states^2, kernels]
+        let bias = bias.transpose().reshape([1, kernels, states, states]);
+        let logits = heads(&self.query).matmul(heads(&self.key).swap_dims(2, 3)) / (KEY as f64).sqrt() + bias;
+
+        let averaging = softmax(logits.clone().narrow(1, 0, self.averages), 3);
+        let averaging = averaging.reshape([contexts, self.averages * states, states]);
+        let y = averaging.matmul(r.clone().swap_dims(1, 2)); // [contexts, averages * states, tasks]
+        let y = y.reshape([contexts, self.averages, states, tasks]).permute([0, 3, 2, 1]);
+        let log = asinh(y.clone() / AVERAGE_SCALE);
+        let mut parts = vec![y * 10.0, log]; // [contexts, tasks, states, averages] each
+        if self.maxima > 0 {
+            let near = -softplus(logits.narrow(1, self.averages, self.maxima) + 2.0, 1.0);
+            let near = near.reshape([contexts, 1, self.maxima * states, states]);
+            let reward =
+                (r.clone().clamp_min(0.0) + LEAST_REWARD).log().reshape([contexts, tasks, 1, states]);
+            let m =
+                (near + reward).max_dim(3).reshape([contexts, tasks, self.maxima, states]).swap_dims(2, 3);
+            parts.extend([m.clone() / 3.0 + 1.5, m.exp() * 5.0]); // [contexts, tasks, states, maxima] each
+        }
+        let seen = Tensor::cat(parts, 3).reshape([contexts * tasks * states, 2 * kernels]);
+        self.out.forward(weights, Input::One(seen), Act::None)
+    }
+}
+
+/// The number of the displacement s' - s of every pair of states, and how many different ones there are.
+fn displacements(table: &StateTable) -> (Vec<i64>, usize) {
+    let dims = table.spec().obs_dim();
+    let mut places = vec![0.0; table.states() * dims];
+    places.chunks_exact_mut(dims).enumerate().for_each(|(s, place)| table.write_state(s, place));
+    let mut numbers = BTreeMap::new();
+    let mut all = Vec::with_capacity(table.states() * table.states());
+    for from in places.chunks_exact(dims) {
+        for to in places.chunks_exact(dims) {
+            // To a thousandth, so that rounding makes no new ones.
+            let step: Vec<i64> =
+                from.iter().zip(to).map(|(a, b)| (f64::from(b - a) * 1e3).round() as i64).collect();
+            let next = numbers.len() as i64;
+            all.push(*numbers.entry(step).or_insert(next));
+        }
+    }
+    (all, numbers.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::read;
+    use crate::testing::tabled;
+
+    #[test]
+    fn kernels_see_the_reward_ahead_and_nothing_where_there_is_none() {
+        let device = Device::flex();
+        let (_, table) = tabled("doors", 1, 20);
+        let states = table.states();
+        let mut params = Params::new(&device, 3);
+        let kernels = RewardKernels::new(&mut params, &table, [8, 16, 5], &device).unwrap().unwrap();
+        let (weights, x) = (params.weights(), Tensor::<2>::ones([2 * states, 16], &device));
+        let none = read(kernels.forward(&weights, &x, &Tensor::zeros([2, 3, states], &device)));
+        assert_eq!(none.len(), 2 * 3 * states * 5);
+        assert!(none.chunks_exact(5).all(|row| row == &none[..5]), "equal tokens without reward are alike");
+        let mut r = vec![0.0; 2 * 3 * states];
+        r[states + 4] = 1.0; // the second task of the first context
+        let one = kernels.forward(&weights, &x, &crate::nn::upload(r, [2, 3, states], &device));
+        let changed: Vec<bool> = read(one)
+            .chunks_exact(states * 5)
+            .zip(none.chunks_exact(states * 5))
+            .map(|(a, b)| a != b)
+            .collect();
+        assert_eq!(changed, [false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn a_square_has_as_many_displacements_as_it_must() {
+        let (_, table) = tabled("four-rooms", 2, 60);
+        let (all, count) = displacements(&table);
+        assert!(count <= 17 * 17 && all.len() == table.states() * table.states(), "{count}");
+    }
+}
