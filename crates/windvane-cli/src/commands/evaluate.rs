@@ -1,16 +1,15 @@
 //! `windvane eval`: the scores of a trained run.
 
-use crate::choice::{SplitChoice, StartChoice};
+use crate::choice::{BeliefChoice, PlannerChoice, SplitChoice, StartChoice, TaskPolicyChoice};
 use crate::trained::{Trained, trained};
 use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use windvane::agent::TaskPolicy;
+use windvane::Run;
 use windvane::device::Threads;
 use windvane::eval::rewards::{evaluate_rewards, has_reward_tasks, reward_scores};
-use windvane::eval::{BeliefMode, ScoreRow, evaluate_timed, random_success, success};
-use windvane::{Planner, Run};
+use windvane::eval::{ScoreRow, evaluate_timed, random_success, success};
 
 /// Lets a trained run play every task in every context of a split, greedily.
 #[derive(Args)]
@@ -36,8 +35,8 @@ pub(crate) struct Eval {
     #[arg(long, value_enum)]
     context_start: Option<StartChoice>,
     /// Whether the belief goes on learning while acting
-    #[arg(long, value_enum, default_value_t = Mode::Frozen)]
-    belief: Mode,
+    #[arg(long, value_enum, default_value_t = BeliefChoice::Frozen)]
+    belief: BeliefChoice,
     /// Who chooses actions: F alone (none), or value iteration on the predictor's dynamics (sweeps); by default the run's
     #[arg(long, value_enum)]
     planner: Option<PlannerChoice>,
@@ -59,36 +58,12 @@ pub(crate) struct Eval {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Mode {
-    /// Frozen after the context, as in the paper
-    Frozen,
-    /// Refreshed by every step
-    Online,
-}
-
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Tasks {
     /// To reach a goal; the score is the share of games that do
     Goals,
     /// Any reward; the score is the share of the possible discounted return beyond random actions', computed exactly
     Rewards,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum TaskPolicyChoice {
-    /// Greedy on the task's own vector
-    Greedy,
-    /// The best of the policies for rewarded goals
-    Gpi,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum PlannerChoice {
-    /// F alone
-    None,
-    /// Value iteration on the predictor's dynamics
-    Sweeps,
 }
 
 impl Eval {
@@ -113,16 +88,8 @@ impl Eval {
         let eval = &mut trained.run.plan.eval;
         eval.context_steps = self.context_steps.unwrap_or(eval.context_steps);
         eval.context_start = self.context_start.map_or(eval.context_start, Into::into);
-        eval.planner = match self.planner {
-            Some(PlannerChoice::None) => Planner::None,
-            Some(PlannerChoice::Sweeps) => Planner::Sweeps,
-            None => eval.planner,
-        };
-        eval.task_policy = match self.task_policy {
-            Some(TaskPolicyChoice::Greedy) => TaskPolicy::Greedy,
-            Some(TaskPolicyChoice::Gpi) => TaskPolicy::Gpi,
-            None => eval.task_policy,
-        };
+        eval.planner = self.planner.map_or(eval.planner, Into::into);
+        eval.task_policy = self.task_policy.map_or(eval.task_policy, Into::into);
         eval.rounds = self.rounds.unwrap_or(eval.rounds).max(1);
         bounds::context(eval.context_steps, eval.rounds)?;
         if let Some(sweeps) = self.sweeps {
@@ -137,12 +104,8 @@ impl Eval {
     }
 
     fn goals(&self, Trained { run, world, agent }: &Trained) -> anyhow::Result<()> {
-        let mode = match self.belief {
-            Mode::Frozen => BeliefMode::Frozen,
-            Mode::Online => BeliefMode::Online,
-        };
         let (eval, split) = (&run.plan.eval, self.split.into());
-        let (rows, seconds) = evaluate_timed(&**world, agent, split, mode, eval, run.seed)?;
+        let (rows, seconds) = evaluate_timed(&**world, agent, split, self.belief.into(), eval, run.seed)?;
         let random = random_success(&**world, split, eval, run.seed)?;
         if self.json {
             return output::json(&json!({
@@ -187,7 +150,7 @@ impl Eval {
             "{path}: --tasks rewards needs the listed states of a grid"
         );
         anyhow::ensure!(
-            matches!(self.belief, Mode::Frozen),
+            self.belief == BeliefChoice::Frozen,
             "--tasks rewards scores a frozen belief; leave --belief online out"
         );
         let eval = &run.plan.eval;

@@ -12,7 +12,8 @@ use windvane::train::checkpoint::write_atomically;
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane report results/four-rooms
-  windvane report results/four-rooms --json")]
+  windvane report results/four-rooms --json
+  windvane report /mnt/shared/four-rooms --out report.html      a folder that cannot be written")]
 pub(crate) struct Report {
     /// The folder that `windvane reproduce` made
     #[arg(value_name = "DIR")]
@@ -20,6 +21,9 @@ pub(crate) struct Report {
     /// First draw the figures that look into trained agents, as `windvane reproduce` does
     #[arg(long)]
     figures: bool,
+    /// Where the page goes; by default report.html in the folder
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print all statistics as one JSON document
     #[arg(long)]
     json: bool,
@@ -30,12 +34,13 @@ impl Report {
         if self.figures {
             figure::draw_inside(&self.folder)?;
         }
-        write_and_say(&self.folder, self.json)
+        let page = self.out.unwrap_or_else(|| self.folder.join("report.html"));
+        write_and_say(&self.folder, &page, self.json)
     }
 }
 
-/// Writes the page of a folder and prints its tables.
-pub(crate) fn write_and_say(folder: &Path, as_json: bool) -> anyhow::Result<()> {
+/// Writes the page of a folder to a file and prints its tables.
+pub(crate) fn write_and_say(folder: &Path, page: &Path, as_json: bool) -> anyhow::Result<()> {
     anyhow::ensure!(
         folder.is_dir(),
         "{}: is no folder; expected one that `windvane reproduce` made",
@@ -43,22 +48,20 @@ pub(crate) fn write_and_say(folder: &Path, as_json: bool) -> anyhow::Result<()> 
     );
     let results = Results::read(folder)?;
     results.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-    let path = folder.join("report.html");
-    write_atomically(&path, results.page()?.as_bytes())?;
+    write_atomically(page, results.page()?.as_bytes())?;
     if as_json {
         return output::json(
-            &json!({"env": results.env, "report": path, "main": results.statistics(), "ablations": results.ablations}),
+            &json!({"env": results.env, "report": page, "main": results.statistics(), "ablations": results.ablations}),
         );
     }
     for setting in results.settings() {
-        let scores = results.score_table(setting);
-        output::say(&format!("{}\n", scores.title));
-        output::say(&table::render(
-            &scores.header.iter().map(String::as_str).collect::<Vec<_>>(),
-            &scores.rows,
-        ));
-        output::say("");
+        for shown in [vec![results.score_table(setting)], results.reward_tables(setting)].concat() {
+            output::say(&format!("{}\n", shown.title));
+            let header: Vec<&str> = shown.header.iter().map(String::as_str).collect();
+            output::say(&table::render(&header, &shown.rows));
+            output::say("");
+        }
     }
-    output::say(&format!("report: {}", path.display()));
+    output::say(&format!("report: {}", page.display()));
     Ok(())
 }

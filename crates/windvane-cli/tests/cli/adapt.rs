@@ -208,6 +208,41 @@ fn a_control_loop_answers_survives_bad_lines_and_ends_with_its_input() {
 }
 
 #[test]
+fn no_absurd_number_enters_a_belief_or_leaves_as_an_action() {
+    let finite = |action: &Value| match action {
+        Value::Array(numbers) => numbers.iter().all(|x| x.as_f64().is_some_and(f64::is_finite)),
+        number => number.is_u64(),
+    };
+    for name in ["grid", "point", "listed"] {
+        let (mut run, _) = Loop::new(&adapt(name, &["--goal", "7,4", "--serve", "--belief", "online"]));
+        let before = run.ask(r#"{"obs": [1, 4], "reset": true}"#);
+        for absurd in ["1e30", "-1e12", "3e38", "1e300"] {
+            run.ask(r#"{"obs": [1, 4]}"#);
+            let answer = run.ask(&format!(r#"{{"obs": [{absurd}, 4]}}"#));
+            assert!(
+                answer["error"].as_str().is_some_and(|e| e.contains("\"x\" is")),
+                "{name} {absurd}: {answer}"
+            );
+            let next = run.ask(r#"{"obs": [1, 4]}"#);
+            assert!(finite(&next["action"]), "{name} after {absurd}: {next}");
+        }
+        for (line, expected) in [
+            (r#"{"obs": [1, 4], "rest": true}"#, "unknown key \"rest\"; known: obs, reset"),
+            (r#"{"obs": [1, 4], "reset": 1}"#, "\"reset\" is 1; expected true or false"),
+            (r#"{"obs": 4}"#, "\"obs\" is 4; expected numbers in brackets"),
+            ("[1, 4]", "expected an object"),
+        ] {
+            let answer = run.ask(line);
+            assert!(answer["error"].as_str().is_some_and(|e| e.contains(expected)), "{line}: {answer}");
+        }
+        let long = format!(r#"{{"obs": [{}1, 4]}}"#, " ".repeat(5 << 20));
+        assert!(run.ask(&long)["error"].as_str().unwrap().contains("a line of more than"), "it is answered");
+        assert_eq!(run.ask(r#"{"obs": [1, 4], "reset": true}"#), before, "reset heals");
+        run.end();
+    }
+}
+
+#[test]
 fn a_control_loop_whose_reader_is_gone_ends_quietly() {
     let (run, _) = Loop::new(&adapt("grid", &["--goal", "7,4", "--serve"]));
     let Loop { child, mut to, from } = run;

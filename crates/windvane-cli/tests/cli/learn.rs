@@ -59,6 +59,19 @@ fn every_method_trains_scores_and_is_evaluated_again_alike() {
         assert_eq!(planned["rows"].as_array().unwrap().len(), 4 * 3 * 2);
         assert_eq!(planned["rows"][0]["planner"], "sweeps");
     }
+    let bfb = folder.path().join("bfb");
+    let bfb = bfb.to_str().unwrap();
+    for (planner, policy) in [("none", "greedy"), ("none", "gpi"), ("sweeps", "greedy")] {
+        let players = ["--planner", planner, "--task-policy", policy, "--json"];
+        let scored = json(&[&["eval", bfb, "--tasks", "rewards"][..], &players].concat());
+        assert_eq!((&scored["planner"], &scored["task_policy"]), (&planner.into(), &policy.into()));
+        let mean = scored["scores"]["mean"].as_f64().unwrap();
+        assert!(mean < 1.0 && scored["scores"].as_object().unwrap().len() > 4, "{scored}");
+        let rows = scored["rows"].as_array().unwrap();
+        assert!(rows.iter().all(|r| r["gained"].as_f64() <= r["possible"].as_f64()), "nobody beats the best");
+    }
+    let error = failure(&["eval", bfb, "--tasks", "rewards", "--belief", "online"]);
+    assert!(error.contains("scores a frozen belief"), "{error}");
     let out = folder.path().join("heads");
     let out = out.to_str().unwrap();
     let mut heads = train("hilp", out);
@@ -154,6 +167,43 @@ fn the_point_is_trained_in_boxes_through_the_same_commands() {
         };
         let before = trained["rows"].as_array().unwrap().iter().find(same).unwrap();
         assert_eq!(scored["success"], before["success"], "the same scores as after training");
+    }
+}
+
+/// Runs the program where `folder` can only be read; nothing where such a place cannot be made.
+fn read_only(folder: &Path, arguments: &[&str]) -> Option<std::process::Output> {
+    let run = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script, "sh"]).arg(folder).arg(PROGRAM).args(arguments);
+        command.output().ok()
+    };
+    let mount = "mount --bind \"$1\" \"$1\" && mount -o remount,ro,bind \"$1\"";
+    let can = run(&format!("{mount} && ! touch \"$1\"/x")).is_some_and(|output| output.status.success());
+    if can { run(&format!("{mount} && shift && exec \"$@\"")) } else { None }
+}
+
+#[test]
+fn a_finished_run_is_read_where_nothing_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let run = place("run");
+    success(&train("bfb", &run));
+    let figure = place("q.svg");
+    let model = place("model");
+    for arguments in [
+        &["eval", &run][..],
+        &["doctor", &run],
+        &["export", &run, "--out", &model],
+        &["figure", "qmap", &run, "--out", &figure],
+        &["context", &run],
+        &["adapt", &run, "--goal", "7,4"],
+        &["runs", &run],
+    ] {
+        let Some(output) = read_only(Path::new(&run), arguments) else {
+            eprintln!("SKIPPED: no user namespaces here, so no read-only mount");
+            return;
+        };
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

@@ -291,8 +291,8 @@ impl Trainer {
             let here = values(&log.input);
             for ant in 0..ANTS {
                 let (after, keep) = log.end[ant].map_or((next[ant], 1.0), |end| (end, 0.0));
-                let surprise = log.reward[ant] + GAMMA * after - here[ant];
-                running[ant] = surprise + GAMMA * LAMBDA * keep * running[ant];
+                let delta = log.reward[ant] + GAMMA * after - here[ant];
+                running[ant] = delta + GAMMA * LAMBDA * keep * running[ant];
                 advantages[step * ANTS + ant] = running[ant];
                 wanted[step * ANTS + ant] = running[ant] + here[ant];
             }

@@ -22,7 +22,7 @@ impl Agent {
     pub(crate) fn nodes(&self) -> usize {
         match &self.model {
             Model::Listed(model) => model.table().states(),
-            Model::Observations(model) => self.landmarks(&model.codec).rows().len(),
+            Model::Observations(model) => self.nodes(&model.codec).rows().len(),
         }
     }
 
@@ -57,16 +57,16 @@ impl Agent {
                 (graph, uncertainty)
             }
             Model::Observations(model) => {
-                let landmarks = self.landmarks(&model.codec);
+                let nodes = self.nodes(&model.codec);
                 let Some(predictor) = self.predictor() else {
                     return (Graph::new(1, 1, vec![], vec![]), vec![]);
                 };
                 let dims = model.codec.dims();
                 let changes = self.sampled(&posterior.mean, &posterior.std).into_iter();
                 let changes: Vec<Vec<f32>> =
-                    changes.map(|h| landmarks.changes(predictor, landmarks.observations(), &h)).collect();
+                    changes.map(|h| nodes.changes(predictor, nodes.observations(), &h)).collect();
                 let variance = spread(&changes, dims);
-                (landmarks.graph(predictor, &posterior.mean), variance)
+                (nodes.graph(predictor, &posterior.mean), variance)
             }
         }
     }
@@ -102,16 +102,16 @@ impl Agent {
                     return vec![0.0; actions];
                 };
                 let posterior = belief.infer(&[evidence]);
-                let landmarks = self.landmarks(&model.codec);
+                let nodes = self.nodes(&model.codec);
                 let changes: Vec<Vec<f32>> = self
                     .sampled(&posterior.mean, &posterior.std)
                     .iter()
-                    .map(|h| landmarks.changes(predictor, obs, h))
+                    .map(|h| nodes.changes(predictor, obs, h))
                     .collect();
                 let own = spread(&changes, model.codec.dims());
-                let reachable = landmarks.reachability(predictor, &posterior.mean);
+                let reachable = nodes.reachability(predictor, &posterior.mean);
                 let behind =
-                    landmarks.between(v, &reachable, &landmarks.after(predictor, obs, &posterior.mean));
+                    nodes.between(v, &reachable, &nodes.after(predictor, obs, &posterior.mean));
                 own.iter().zip(behind).map(|(own, v)| own + gamma * v).collect()
             }
         }

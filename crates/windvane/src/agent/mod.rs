@@ -24,7 +24,7 @@ use crate::fb::{FbConfig, ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, Transitions};
 use crate::latent;
 use crate::methods::{Draw, Method};
-use crate::planner::landmarks::Landmarks;
+use crate::planner::nodes::Nodes;
 use crate::planner::{Graph, Planner, PlannerConfig};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ pub struct Agent {
     pub(crate) calibration: Vec<f32>,
     /// Listed states: the average dynamics of the data.
     average: Arc<Vec<f32>>,
-    landmarks: Arc<OnceLock<Landmarks>>,
+    nodes: Arc<OnceLock<Nodes>>,
 }
 
 /// What is known of contexts, in the form that the model takes.
@@ -191,7 +191,7 @@ impl Agent {
             corrector: None,
             calibration: Vec::new(),
             average: Arc::new(average),
-            landmarks: Arc::default(),
+            nodes: Arc::default(),
         }
     }
 
@@ -268,7 +268,7 @@ impl Agent {
         self.belief()?.ood_score(context)
     }
 
-    /// What is known of contexts after evidence of each; their ids are told to Oracle-ID alone.
+    /// What is known of contexts after evidence of each; only Oracle-ID gets their ids.
     pub(crate) fn known(&self, contexts: &[ContextId], evidence: &[&Evidence]) -> Known {
         let count = contexts.len();
         match (&self.conditioner, self.belief()) {
@@ -286,7 +286,7 @@ impl Agent {
             (Conditioner::ContextId { contexts: known }, _) => {
                 let groups: Vec<Option<usize>> =
                     contexts.iter().map(|&context| self.conditioner.group_of(context)).collect();
-                let Some(table) = self.table() else { return self.told_groups(&groups, known.len()) };
+                let Some(table) = self.table() else { return self.known_groups(&groups, known.len()) };
                 let of = |group: &Option<usize>| match group {
                     Some(group) => table.dynamics_of(*group, &self.average),
                     None => self.average.to_vec(),
@@ -297,8 +297,8 @@ impl Agent {
         }
     }
 
-    /// What Oracle-ID is told of groups of observations; zeros for unknown ones.
-    fn told_groups(&self, groups: &[Option<usize>], count: usize) -> Known {
+    /// What Oracle-ID gets of groups of observations; zeros for unknown ones.
+    fn known_groups(&self, groups: &[Option<usize>], count: usize) -> Known {
         let embeddings = self.predictor().map(|predictor| predictor.embeddings()).unwrap_or_default();
         let width = embeddings.len() / count.max(1);
         let one_hot = |group: &Option<usize>| {
@@ -435,40 +435,40 @@ impl Agent {
     }
 
     /// A net of visited states to plan over, made when it is first needed.
-    pub(crate) fn landmarks(&self, codec: &Arc<Codec>) -> &Landmarks {
-        self.landmarks.get_or_init(|| {
+    pub(crate) fn nodes(&self, codec: &Arc<Codec>) -> &Nodes {
+        self.nodes.get_or_init(|| {
             let device = self.belief.as_ref().map(|belief| belief.encoder().params().device().clone());
-            Landmarks::new(codec.clone(), &self.visited.states, &device.unwrap_or_default())
+            Nodes::new(codec.clone(), &self.visited.states, &device.unwrap_or_default())
         })
     }
 
-    /// The values of all landmarks for a context and a task, and whether one can be at each.
-    pub(crate) fn landmark_values(
+    /// The values of all nodes for a context and a task, and whether one can be at each.
+    pub(crate) fn node_values(
         &self,
         model: &ObservationModel,
         h: &[f32],
         z: &[f32],
-    ) -> Option<LandmarkPlan> {
+    ) -> Option<NodeValues> {
         let predictor = self.predictor()?;
-        let landmarks = self.landmarks(&model.codec);
+        let nodes = self.nodes(&model.codec);
         let rewards = self.rewards(z);
-        let reward: Vec<f32> = landmarks.rows().iter().map(|&row| rewards[row]).collect();
-        let graph = landmarks.graph(predictor, h);
+        let reward: Vec<f32> = nodes.rows().iter().map(|&row| rewards[row]).collect();
+        let graph = nodes.graph(predictor, h);
         let (v, _) = graph.optimise(&reward, model.config.gamma, self.settings.planner.sweeps);
-        Some(LandmarkPlan { v, reachable: landmarks.reachability(predictor, h) })
+        Some(NodeValues { v, reachable: nodes.reachability(predictor, h) })
     }
 
     /// The value of each candidate action at an observation under such a plan.
     pub(crate) fn planned_values(
         &self,
         model: &ObservationModel,
-        plan: &LandmarkPlan,
+        plan: &NodeValues,
         obs: &[f32],
         h: &[f32],
     ) -> Vec<f32> {
         let Some(predictor) = self.predictor() else { return Vec::new() };
-        let landmarks = self.landmarks(&model.codec);
-        landmarks.between(&plan.v, &plan.reachable, &landmarks.after(predictor, obs, h))
+        let nodes = self.nodes(&model.codec);
+        nodes.between(&plan.v, &plan.reachable, &nodes.after(predictor, obs, h))
     }
 
     /// States as the model takes them.
@@ -486,9 +486,9 @@ impl Agent {
     }
 }
 
-/// Values of landmarks, and whether one can be at each, 0 to 1.
+/// Values of nodes, and whether one can be at each, 0 to 1.
 #[derive(Clone, Debug)]
-pub(crate) struct LandmarkPlan {
+pub(crate) struct NodeValues {
     pub(crate) v: Vec<f32>,
     pub(crate) reachable: Vec<f32>,
 }

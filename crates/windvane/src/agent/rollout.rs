@@ -1,6 +1,6 @@
 //! Many episodes in lockstep, each with its own belief: frozen after the context, or updated by what is met.
 
-use super::{Acting, Agent, Known, LandmarkPlan, Model};
+use super::{Acting, Agent, Known, NodeValues, Model};
 use crate::belief::Evidence;
 use crate::error::LearnError;
 use crate::eval::BeliefMode;
@@ -34,7 +34,7 @@ struct Episode {
     /// Observations: what F is conditioned on, the belief behind it, the planner's values.
     input: Vec<f32>,
     belief: Vec<f32>,
-    plan: Option<LandmarkPlan>,
+    plan: Option<NodeValues>,
     /// Listed states: Q of every action everywhere.
     q: Vec<f32>,
     /// The action being held and the steps it is still to be held.
@@ -114,7 +114,7 @@ impl VectorRollout<'_> {
             episode.q = share(&q, i);
             episode.stale = 0;
             if let (Model::Observations(model), Planner::Sweeps) = (&agent.model, self.acting.planner) {
-                episode.plan = agent.landmark_values(model, &episode.belief, &episode.z);
+                episode.plan = agent.node_values(model, &episode.belief, &episode.z);
             }
         }
     }

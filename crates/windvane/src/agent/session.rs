@@ -12,7 +12,7 @@
 //! ```
 
 use super::task::{Inference, TaskCode};
-use super::{Agent, Confidence, Known, LandmarkPlan, Model, TaskPolicy};
+use super::{Agent, Confidence, Known, NodeValues, Model, TaskPolicy};
 use crate::belief::transition_set::RowPredictor;
 use crate::belief::{Evidence, fits};
 use crate::error::LearnError;
@@ -52,7 +52,7 @@ pub struct Session {
     q: Vec<f32>,
     /// Observations: networks for single rows, and the planner's values.
     rows: Rows,
-    plan: Option<LandmarkPlan>,
+    plan: Option<NodeValues>,
     trail: Trail,
     /// Smallest and largest value of each number that an observation may have.
     limits: Vec<[f32; 2]>,
@@ -162,17 +162,10 @@ impl Session {
         Self { online: true, ..self }
     }
 
-    /// The same with another choice of how the task becomes actions.
+    /// The same with another choice of who acts: F alone, in one of two ways, or the planner.
     #[must_use]
-    pub fn with_task_policy(mut self, task_policy: TaskPolicy) -> Self {
-        self.task_policy = task_policy;
-        self
-    }
-
-    /// The same with another choice of who acts: F alone, or the planner.
-    #[must_use]
-    pub fn with_planner(mut self, planner: Planner) -> Self {
-        self.planner = planner;
+    pub fn by(mut self, planner: Planner, task_policy: TaskPolicy) -> Self {
+        (self.planner, self.task_policy) = (planner, task_policy);
         self.update();
         self
     }
@@ -340,7 +333,7 @@ impl Session {
                     belief.tell(row, &self.known.beliefs);
                 }
                 self.plan = match self.planner {
-                    Planner::Sweeps => agent.landmark_values(model, &self.known.beliefs, &self.z),
+                    Planner::Sweeps => agent.node_values(model, &self.known.beliefs, &self.z),
                     Planner::None => None,
                 };
             }

@@ -15,7 +15,7 @@ const CONTEXTS: u64 = 200;
 /// Scores of contexts of a table's groups, each as if its group had never been met, smallest first.
 pub(crate) fn calibrate_listed(belief: &StateEvidence, table: &StateTable) -> Vec<f32> {
     let score = |i: u64| {
-        let mut rng = stream(0, "surprise", &[i]);
+        let mut rng = stream(0, "ood", &[i]);
         let group = rng.random_range(0..table.groups().len());
         let episodes = &table.groups()[group].episodes;
         let tokens = table.episode(*episodes.get(rng.random_range(0..episodes.len().max(1)))?);
@@ -34,7 +34,7 @@ pub(crate) fn calibrate(
     seed: u64,
 ) -> Vec<f32> {
     let score = |i: u64| {
-        let mut rng = stream(seed, "surprise", &[i]);
+        let mut rng = stream(seed, "ood", &[i]);
         let steps = rng.random_range(config.min_context..=config.max_context);
         let rows = replay.draw_held_out_context(&mut rng, steps);
         let tokens = crate::nn::read(replay.tokens(replay.rows(&rows)));

@@ -86,10 +86,12 @@ const PRESETS: &[Preset] = &[
     preset!("four-rooms", "standard", "four-rooms.toml"),
     preset!("four-rooms", "quick", "four-rooms-quick.toml"),
     preset!("four-rooms", "many", "four-rooms-many.toml"),
+    preset!("four-rooms", "faithful", "four-rooms-faithful.toml"),
     preset!("four-rooms", "paper", "four-rooms-paper.toml"),
     preset!("pointmass", "standard", "pointmass.toml"),
     preset!("pointmass", "quick", "pointmass-quick.toml"),
     preset!("pointmass", "networks", "pointmass-networks.toml"),
+    preset!("pointmass", "faithful", "pointmass-faithful.toml"),
     preset!("pointmass", "paper", "pointmass-paper.toml"),
     Preset { env: RECORDED, name: "standard", text: include_str!("../../../../configs/recorded.toml") },
 ];

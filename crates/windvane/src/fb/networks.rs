@@ -207,19 +207,19 @@ impl TwoInputNet {
                 net.forward(weights, left, right)
             }
             Self::Film { task, film, state, hidden, out } => {
-                let NetInput { s, a, task: told, b } = input;
-                let ([rows, _], [groups, width]) = (s.dims(), told.dims());
+                let NetInput { s, a, task: condition, b } = input;
+                let ([rows, _], [groups, width]) = (s.dims(), condition.dims());
                 let mut parts = vec![s];
                 parts.extend(a);
                 if let Some(b) = b {
                     let dim = b.dims()[1];
-                    let z = told.clone().narrow(1, width - dim, dim).reshape([groups, 1, dim]);
+                    let z = condition.clone().narrow(1, width - dim, dim).reshape([groups, 1, dim]);
                     let product = (b.reshape([groups, rows / groups, dim]) * z).reshape([rows, dim]);
                     parts.push(product.clone() * 0.5);
                     parts.push(product.sum_dim(1) * (3.0 / dim as f64));
                 }
-                let told = task.forward(weights, Input::One(told)); // [groups, width]
-                let film = film.forward(weights, Input::One(told), Act::None);
+                let condition = task.forward(weights, Input::One(condition)); // [groups, width]
+                let film = film.forward(weights, Input::One(condition), Act::None);
                 let wide = film.dims()[1] / 2;
                 let part = |k: usize| film.clone().narrow(1, k * wide, wide).reshape([groups, 1, wide]);
                 let x = state.forward(weights, Input::One(Tensor::cat(parts, 1)), Act::None);

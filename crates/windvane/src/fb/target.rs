@@ -106,8 +106,8 @@ impl Backup {
         [moving.reshape(shape), entering.reshape(shape)]
     }
 
-    /// Q of every action when states are worth `v` and pay `reward`, `[groups, states]` each -> `[groups, states * actions]`.
-    /// What stays is worth `(1 - persistence) v + persistence reward`: a reward for ever is its own value in these units.
+    /// Q of every action when states have values `v` and pay `reward`, `[groups, states]` each -> `[groups, states * actions]`.
+    /// A self-transition has the value `(1 - persistence) v + persistence reward`: a reward for ever is its own value in these units.
     pub(crate) fn q(&self, dynamics: &Dynamics, v: Tensor<2>, reward: &Tensor<2>) -> Tensor<2> {
         let groups = v.dims()[0];
         let (pairs, shape) = (self.states * self.actions, [groups, self.states * self.actions]);
@@ -133,8 +133,8 @@ impl Backup {
         let (mut q, mut best) = (self.q(dynamics, v.clone(), reward), None);
         for _ in 0..depth {
             let policy = policy(q.clone().reshape([groups * states, actions]), temperature);
-            let worth = (q.clone().reshape([groups * states, actions]) * policy.clone()).sum_dim(1);
-            v = reward.clone() * (1.0 - self.gamma) + worth.reshape([groups, states]) * self.gamma;
+            let expected = (q.clone().reshape([groups * states, actions]) * policy.clone()).sum_dim(1);
+            v = reward.clone() * (1.0 - self.gamma) + expected.reshape([groups, states]) * self.gamma;
             q = self.q(dynamics, v.clone(), reward);
             best = Some(policy);
         }

@@ -11,7 +11,7 @@ pub struct Graph {
     width: usize,
     /// `[nodes * actions * width]`.
     successors: Vec<u32>,
-    /// Their probabilities. What is missing to 1 leads nowhere and is worth the lowest value there is.
+    /// Their probabilities. What is missing to 1 leads nowhere and has the lowest value there is.
     p: Vec<f32>,
     /// Probability that a move that was blocked once is blocked for good.
     block_persistence: f32,
@@ -45,7 +45,7 @@ impl Graph {
         self.p.chunks_exact(self.width)
     }
 
-    /// `q(s, a) = sum_k p_k v(successor_k)`, where a self-transition is worth
+    /// `q(s, a) = sum_k p_k v(successor_k)`, where a self-transition has the value
     /// `(1 - block_persistence) v(s) + block_persistence stay(s)`; `v` and `stay [nodes]` -> `q [nodes * actions]`.
     pub fn backup(&self, v: &[f32], stay: &[f32], q: &mut [f32]) {
         let lowest = v.iter().copied().fold(f32::INFINITY, f32::min);
@@ -123,9 +123,9 @@ mod tests {
                 }
                 let ours = argmax(&q[state * ACTIONS..][..ACTIONS]);
                 assert!(far[layout.step(cell, ours)] < far[cell], "{cell} to {goal}");
-                let worth = exact.moves()[cell * ACTIONS + ours];
+                let value = exact.moves()[cell * ACTIONS + ours];
                 let top = exact.moves()[cell * ACTIONS..][..ACTIONS].iter().copied().fold(0.0, f64::max);
-                assert!((worth - top).abs() < 1e-9, "not the planner's best in {cell}");
+                assert!((value - top).abs() < 1e-9, "not the planner's best in {cell}");
             }
         }
     }

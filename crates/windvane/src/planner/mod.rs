@@ -3,7 +3,7 @@
 
 pub(crate) mod explorer;
 pub mod graph;
-pub mod landmarks;
+pub mod nodes;
 
 pub use graph::Graph;
 

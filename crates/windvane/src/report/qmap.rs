@@ -1,4 +1,4 @@
-//! Q-maps: what a player thinks each cell is worth and where it would go, beside the exact answer.
+//! Q-maps: the value a player gives each cell and where it would go, beside the exact answer.
 
 use windvane_world::picture::{Ink, Margins, Maze, Picture, Rect, Sheet, Style, Svg, VIRIDIS, colour_bar};
 
@@ -7,7 +7,7 @@ use windvane_world::picture::{Ink, Margins, Maze, Picture, Rect, Sheet, Style, S
 pub struct View {
     /// Whose it is.
     pub title: String,
-    /// Cells it can speak of: observation, worth of its best action, and where that action points (x, y).
+    /// Cells it can speak of: observation, value of its best action, and where that action points (x, y).
     pub cells: Vec<Cell>,
 }
 
@@ -16,8 +16,8 @@ pub struct View {
 pub struct Cell {
     /// Where it is.
     pub at: [f32; 2],
-    /// What the best action there is worth.
-    pub worth: f64,
+    /// The value of the best action there.
+    pub value: f64,
     /// The direction of that action.
     pub arrow: [f64; 2],
 }
@@ -39,14 +39,14 @@ pub fn draw(maze: &Maze, title: &str, subtitle: &str, views: &[View]) -> Picture
 }
 
 fn draw_view(svg: &mut Svg, rect: Rect, maze: &Maze, view: &View) {
-    let mut order: Vec<f64> = view.cells.iter().map(|cell| cell.worth).collect();
+    let mut order: Vec<f64> = view.cells.iter().map(|cell| cell.value).collect();
     order.sort_by(f64::total_cmp);
-    let rank = |worth: f64| order.partition_point(|w| *w < worth) as f64 / (order.len().max(2) - 1) as f64;
+    let rank = |value: f64| order.partition_point(|w| *w < value) as f64 / (order.len().max(2) - 1) as f64;
     let unit = maze.unit(rect);
     for cell in &view.cells {
         let (x, y) = maze.at(rect, f64::from(cell.at[0]), f64::from(cell.at[1]));
         let square = Rect { x: x - unit / 2.0, y: y - unit / 2.0, width: unit, height: unit };
-        svg.rect(square, &Style::fill(VIRIDIS.at(rank(cell.worth))).crisp());
+        svg.rect(square, &Style::fill(VIRIDIS.at(rank(cell.value))).crisp());
     }
     maze.draw_walls(svg, rect);
     for cell in &view.cells {

@@ -8,8 +8,10 @@ use crate::stats::{self, Estimate, bootstrap_pair, improvement};
 use crate::sweep::Found;
 use crate::sweep::ablation::{ABLATIONS, MAIN};
 use crate::sweep::paths::CurvePoint;
+use crate::sweep::row::{REWARDS, SweepRewardRow};
 use crate::sweep::unit::CURVE;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use windvane_world::Split;
 use windvane_world::picture::Picture;
@@ -28,6 +30,8 @@ pub struct Results {
     pub ablations: Vec<(&'static str, Vec<Line>)>,
     /// Learning curves of the main experiment.
     pub curve: Vec<CurvePoint>,
+    /// Rows of tasks that are no goals.
+    pub rewards: Vec<SweepRewardRow>,
     /// What was wrong with the rows.
     pub warnings: Vec<String>,
 }
@@ -75,7 +79,8 @@ impl Results {
             folder: folder.to_owned(),
             main: table::lines(&found.of_sweep(MAIN)),
             ablations: ablations.filter(|(_, lines)| !lines.is_empty()).collect(),
-            curve: curve_points(&folder.join(MAIN)),
+            curve: unit_rows(&folder.join(MAIN), CURVE),
+            rewards: unit_rows(&folder.join(MAIN), REWARDS),
             warnings: found.warnings,
             env,
         })
@@ -175,14 +180,14 @@ impl Results {
     }
 }
 
-/// All points of learning curves below a folder.
-fn curve_points(folder: &Path) -> Vec<CurvePoint> {
+/// All rows in files of one name below a sweep's folder, unit after unit.
+fn unit_rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Vec<T> {
     let mut files: Vec<PathBuf> = Vec::new();
     let folders = |of: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(of).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
     };
     for setting in folders(folder) {
-        files.extend(folders(&setting).into_iter().map(|unit| unit.join(CURVE)));
+        files.extend(folders(&setting).into_iter().map(|unit| unit.join(name)));
     }
     files.sort();
     let text = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());

@@ -108,6 +108,18 @@ impl Results {
                 "{MIXED} Not (only) by revision {usual} of the program, as most lines are: see the costs."
             ));
         }
+        let rewards = self.reward_tables(setting);
+        for table in &rewards {
+            page.heading(&table.title);
+            show(page, table);
+        }
+        if !rewards.is_empty() {
+            page.paragraph(
+                "Tasks that are no goals, belief frozen: (return - random) / (optimum on the true map - random) by exact discounted \
+                 returns from every cell, and the mean over kinds of rewards. Greedy on z: F acts for the task's own vector, as in \
+                 the paper; policy improvement: the best of its policies for the goals that the task rewards most.",
+            );
+        }
         for table in [self.iqm_table(setting), self.improvement_table(setting), self.cost_table(setting)] {
             page.heading(&table.title);
             show(page, &table);

@@ -2,11 +2,16 @@
 
 use super::published;
 use super::results::Results;
+use crate::agent::TaskPolicy;
+use crate::eval::rewards::reward_scores;
+use crate::methods::METHODS;
 use crate::planner::Planner;
-use crate::stats::Estimate;
 use crate::stats::table::{self, Cell, Line};
+use crate::stats::{Estimate, mean_and_std};
 use crate::sweep::ablation::ABLATIONS;
+use crate::sweep::row::SweepRewardRow;
 use windvane_world::Split;
+use windvane_world::grid::RewardKind;
 
 /// A table as text.
 #[derive(Clone, Debug)]
@@ -87,6 +92,78 @@ impl Results {
         let alone = || lines.iter().filter(|line| line.is_learned() && line.revisions.len() == 1);
         let count = |revision: &Vec<String>| alone().filter(|line| line.revisions == *revision).count();
         alone().map(|line| line.revisions.clone()).max_by_key(count).unwrap_or_default()
+    }
+
+    /// The scores of one setting on tasks that are no goals: by method, and by kind of reward on unseen contexts; nothing where
+    /// there are no such tasks.
+    pub fn reward_tables(&self, setting: &str) -> Vec<Table> {
+        let rows: Vec<&SweepRewardRow> = self.rewards.iter().filter(|row| row.setting == setting).collect();
+        let mut methods: Vec<&str> = rows.iter().map(|row| row.method.as_str()).collect();
+        methods.sort_by_key(|name| METHODS.iter().position(|method| method.name == *name));
+        methods.dedup();
+        if methods.is_empty() {
+            return Vec::new();
+        }
+        let players = [
+            (Planner::None, TaskPolicy::Greedy, "F alone, greedy on z"),
+            (Planner::None, TaskPolicy::Gpi, "F alone, policy improvement"),
+            (Planner::Sweeps, TaskPolicy::Greedy, "with planner"),
+        ];
+        // The score of each seed by name (a kind of reward, or "mean"), as mean and deviation.
+        let score = |method: &str, split: Split, (planner, policy): (Planner, TaskPolicy), name: &str| {
+            let mut seeds: Vec<u64> = rows.iter().map(|row| row.seed).collect();
+            seeds.sort_unstable();
+            seeds.dedup();
+            let of_seed = |seed: &u64| {
+                let own = rows.iter().filter(|r| {
+                    r.method == method
+                        && r.seed == *seed
+                        && r.row.split == split
+                        && (r.row.planner, r.row.task_policy) == (planner, policy)
+                });
+                let scores = reward_scores(own.map(|r| &r.row));
+                scores
+                    .iter()
+                    .find(|(kind, _)| *kind == name && scores.len() > 1)
+                    .map(|(_, score)| vec![*score])
+            };
+            let scores: Vec<Vec<f64>> = seeds.iter().filter_map(of_seed).collect();
+            let (mean, std) = mean_and_std(&scores);
+            match scores.len() {
+                0 => "-".to_owned(),
+                1 => format!("{mean:.2}"),
+                _ => format!("{mean:.2} \u{b1} {std:.2}"),
+            }
+        };
+        let mut header = vec!["method".to_owned()];
+        for (.., title) in players {
+            header.extend(["seen", "unseen"].map(|split| format!("{split}: {title}")));
+        }
+        let by_method = |method: &&str| {
+            let cells = players.iter().flat_map(|(planner, policy, _)| {
+                [Split::Train, Split::Test].map(|split| score(method, split, (*planner, *policy), "mean"))
+            });
+            [vec![table::title(method)], cells.collect()].concat()
+        };
+        let by_kind = |kind: &RewardKind| {
+            let cells = methods
+                .iter()
+                .map(|method| score(method, Split::Test, (Planner::None, TaskPolicy::Greedy), kind.title()));
+            [vec![kind.title().to_owned()], cells.collect()].concat()
+        };
+        let names = methods.iter().map(|method| table::title(method));
+        vec![
+            Table {
+                title: format!("Any reward: share of the possible gain over random actions, {setting}"),
+                header,
+                rows: methods.iter().map(by_method).collect(),
+            },
+            Table {
+                title: format!("Any reward on unseen contexts, F alone, greedy on z, {setting}"),
+                header: std::iter::once("reward".to_owned()).chain(names).collect(),
+                rows: RewardKind::ALL.iter().map(by_kind).collect(),
+            },
+        ]
     }
 
     /// Interquartile means of one setting, with intervals.

@@ -21,13 +21,13 @@ pub fn of_context(
     let layout = grid.layout(context)?;
     let exact = Plan::solve(&Dynamics::of(layout), &Objective::of(task, spec)?, 0.95);
     let walk = explore(world, context, config, seed, 0)?;
-    let view = |title: &str, worth: &dyn Fn(usize) -> [f64; ACTIONS]| {
+    let view = |title: &str, value: &dyn Fn(usize) -> [f64; ACTIONS]| {
         let cells = layout.free_cells().map(|cell| {
             let mut at = [0.0; 2];
             spec.write_state(cell, &mut at);
-            let q = worth(cell);
+            let q = value(cell);
             let best = (1..ACTIONS).fold(0, |best, a| if q[a] > q[best] { a } else { best });
-            Cell { at, worth: q[best], arrow: direction(layout.side(), cell, best) }
+            Cell { at, value: q[best], arrow: direction(layout.side(), cell, best) }
         });
         View { title: title.to_owned(), cells: cells.collect() }
     };

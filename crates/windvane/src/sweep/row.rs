@@ -1,6 +1,7 @@
 //! Score rows: what every table and figure of results is made of.
 
 use crate::error::LearnError;
+use crate::eval::rewards::RewardRow;
 use crate::eval::{BeliefMode, ScoreRow};
 use crate::planner::Planner;
 use crate::run::Run;
@@ -172,6 +173,35 @@ impl Row {
     pub fn same_games(&self, other: &Self) -> bool {
         (self.seed, self.split, self.context, &self.task)
             == (other.seed, other.split, other.context, &other.task)
+    }
+}
+
+/// Name of a file of rows of tasks that are no goals.
+pub const REWARDS: &str = "rewards.jsonl";
+
+/// A row of tasks that are no goals, with what it was made by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepRewardRow {
+    /// The setting's name.
+    pub setting: String,
+    /// The method.
+    pub method: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// What was gained.
+    #[serde(flatten)]
+    pub row: RewardRow,
+    /// The settings, as a hash.
+    pub config: String,
+    /// The program's revision.
+    pub revision: String,
+}
+
+impl SweepRewardRow {
+    /// A row of the run that `like` is of.
+    pub(crate) fn new(row: RewardRow, like: &Row) -> Self {
+        let Row { setting, method, seed, config, revision, .. } = like.clone();
+        Self { setting, method, seed, row, config, revision }
     }
 }
 

@@ -4,10 +4,11 @@ use super::attempt::{Attempts, How, Recorder};
 use super::manifest::{Manifest, REFERENCE, Setting, Unit};
 use super::paths::{curve, lock_of, logged};
 use super::reference;
-use super::row::{self, Row, SCORES};
-use crate::agent::Agent;
+use super::row::{self, REWARDS, Row, SCORES, SweepRewardRow};
+use crate::agent::{Agent, TaskPolicy};
 use crate::error::LearnError;
-use crate::eval::BeliefMode;
+use crate::eval::rewards::{evaluate_rewards, has_reward_tasks};
+use crate::eval::{BeliefMode, EvalConfig};
 use crate::methods;
 use crate::planner::Planner;
 use crate::run::{Progress, Run, RunContext};
@@ -16,7 +17,7 @@ use crate::train::folder::{Lock, RunFolder};
 use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use windvane_world::Split;
+use windvane_world::{Cmdp, Split};
 
 /// The file of a unit's learning curve.
 pub const CURVE: &str = "curve.jsonl";
@@ -277,6 +278,7 @@ impl Sweep {
                 }
             }
         }
+        self.score_rewards(unit, run, &agent, &*world, &like)?;
         let exact = Unit { method: REFERENCE.to_owned(), ..unit.clone() };
         while matches!(self.run(&exact, bench)?, Ended::Elsewhere) {
             if Lock::wait(&self.place(&exact).join("lock"), bench.interrupt)?.is_none() {
@@ -292,6 +294,36 @@ impl Sweep {
         row::write(&self.place(unit).join(CURVE), &curve(unit, &run.checkpoint()))?;
         row::write(&self.place(unit).join(SCORES), &rows)?;
         Ok(Ended::Done)
+    }
+}
+
+impl Sweep {
+    /// Scores a unit on tasks that are no goals, where there are any: F alone in both ways, and the planner.
+    fn score_rewards(
+        &self,
+        unit: &Unit,
+        run: &Run,
+        agent: &Agent,
+        world: &dyn Cmdp,
+        like: &Row,
+    ) -> Result<(), LearnError> {
+        if !has_reward_tasks(world, agent) {
+            return Ok(());
+        }
+        let players = [
+            (Planner::None, TaskPolicy::Greedy),
+            (Planner::None, TaskPolicy::Gpi),
+            (Planner::Sweeps, TaskPolicy::Greedy),
+        ];
+        let mut rows = Vec::new();
+        for (planner, task_policy) in players {
+            let eval = EvalConfig { planner, task_policy, ..run.plan.eval };
+            for split in [Split::Train, Split::Test] {
+                let scored = evaluate_rewards(world, agent, split, &eval, unit.seed)?;
+                rows.extend(scored.into_iter().map(|row| SweepRewardRow::new(row, like)));
+            }
+        }
+        row::write(&self.place(unit).join(REWARDS), &rows)
     }
 }
 

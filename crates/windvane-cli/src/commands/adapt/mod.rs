@@ -3,6 +3,7 @@
 mod prompt;
 mod serve;
 
+use crate::choice::{BeliefChoice, PlannerChoice, TaskPolicyChoice};
 use crate::output;
 use clap::{Args, ValueEnum};
 use prompt::PromptArgs;
@@ -40,11 +41,14 @@ pub(crate) struct Adapt {
     #[arg(long, value_enum, default_value_t = By::Projection)]
     inference: By,
     /// Whether the belief goes on learning while it serves
-    #[arg(long, value_enum, default_value_t = Mode::Frozen)]
-    belief: Mode,
+    #[arg(long, value_enum, default_value_t = BeliefChoice::Frozen)]
+    belief: BeliefChoice,
     /// Who chooses actions: F alone, or value iteration on the predictor's dynamics
     #[arg(long, value_enum, default_value_t = PlannerChoice::None)]
     planner: PlannerChoice,
+    /// How the task becomes actions by F alone: greedy on its own vector z (paper), or generalised policy improvement
+    #[arg(long, value_enum, default_value_t = TaskPolicyChoice::Greedy)]
+    task_policy: TaskPolicyChoice,
     /// An .npz file with `observations`: answers one action for each
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     observations: Option<PathBuf>,
@@ -63,22 +67,6 @@ pub(crate) struct Adapt {
 enum By {
     Projection,
     LeastSquares,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
-    /// Frozen after the context, as in the paper
-    Frozen,
-    /// Refreshed by what is met
-    Online,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlannerChoice {
-    /// F alone
-    None,
-    /// Value iteration on the predictor's dynamics
-    Sweeps,
 }
 
 /// What the agent makes of context and task.
@@ -118,10 +106,8 @@ impl Adapt {
             By::LeastSquares => Inference::LeastSquares,
         };
         let session = adapted.task_by(&prompt, inference)?;
-        let mut session = if self.belief == Mode::Online { session.online() } else { session };
-        if self.planner == PlannerChoice::Sweeps {
-            session = session.with_planner(windvane::Planner::Sweeps);
-        }
+        let session = if self.belief == BeliefChoice::Online { session.online() } else { session };
+        let mut session = session.by(self.planner.into(), self.task_policy.into());
         self.prompt.save(&self.agent, &prompt)?;
         let code = session.code().clone();
         code.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));

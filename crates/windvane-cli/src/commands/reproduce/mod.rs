@@ -96,7 +96,7 @@ pub(crate) fn do_and_report(
     let _figures_can_be_drawn_again = interrupt::at_once()?;
     if failed.len() < sweep.manifest.units.len() {
         Threads::new(jobs)?.run(|| figure::draw_inside(&sweep.folder))?;
-        report::write_and_say(&sweep.folder, json)?;
+        report::write_and_say(&sweep.folder, &sweep.folder.join("report.html"), json)?;
     }
     anyhow::ensure!(failed.is_empty(), "{} units failed; see {}", failed.len(), failed.join(", "));
     Ok(())

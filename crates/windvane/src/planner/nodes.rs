@@ -8,16 +8,16 @@ use crate::nn::{read, upload};
 use burn::tensor::{Device, Tensor};
 use std::sync::Arc;
 
-/// Most landmarks; with more the net is made wider.
+/// Most nodes; with more the net is made wider.
 const MOST: usize = 900;
-/// Landmarks that a value between them is taken from.
+/// Nodes that a value between them is taken from.
 const NEAR: usize = 3;
-/// Distance between landmarks to begin with, in units of the change scale.
+/// Distance between nodes to begin with, in units of the change scale.
 const SPACING: f32 = 0.5;
 
 /// Visited states, evenly spread.
 #[derive(Clone, Debug)]
-pub struct Landmarks {
+pub struct Nodes {
     codec: Arc<Codec>,
     constants: DeviceCodec,
     /// Encodings of the actions that are considered, `[n, width]`.
@@ -30,15 +30,15 @@ pub struct Landmarks {
     spacing: f32,
 }
 
-/// Landmarks near a state, and how much each counts.
+/// Nodes near a state, and how much each counts.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     places: [usize; NEAR],
     shares: [f32; NEAR],
 }
 
-impl Landmarks {
-    /// Picks landmarks from visited states `[rows * dims]`.
+impl Nodes {
+    /// Picks nodes from visited states `[rows * dims]`.
     pub fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
         let (dims, scale) = (codec.dims(), codec.change_scale());
         let mut spacing = SPACING;
@@ -72,12 +72,12 @@ impl Landmarks {
         }
     }
 
-    /// Row of each landmark among the visited states.
+    /// Row of each node among the visited states.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// Observations of the landmarks, `[count * dims]`.
+    /// Observations of the nodes, `[count * dims]`.
     pub(crate) fn observations(&self) -> &[f32] {
         &self.obs
     }
@@ -103,7 +103,7 @@ impl Landmarks {
         from.zip(changes).zip(scale).map(|((x, change), scale)| x + change * scale).collect()
     }
 
-    /// The graph of the landmarks under the belief `h` (empty: unconditioned).
+    /// The graph of the nodes under the belief `h` (empty: unconditioned).
     pub fn graph(&self, predictor: &TransitionSet, h: &[f32]) -> Graph {
         let reachable = self.reachability(predictor, h);
         let (mut successors, mut p) = (Vec::new(), Vec::new());
@@ -114,7 +114,7 @@ impl Landmarks {
         Graph::new(self.candidates.dims()[0], NEAR, successors, p)
     }
 
-    /// Whether one can be at each landmark at all, 0 to 1, as the belief sees it; 1 without one.
+    /// Whether one can be at each node at all, 0 to 1, as the belief sees it; 1 without one.
     pub(crate) fn reachability(&self, predictor: &TransitionSet, h: &[f32]) -> Vec<f32> {
         let (dims, device) = (self.codec.dims(), self.candidates.device());
         if h.is_empty() {
@@ -125,7 +125,7 @@ impl Landmarks {
         predictor.reachability(s, upload(h.to_vec(), [1, h.len()], &device))
     }
 
-    /// The values of states `[rows * dims]` between landmarks with values `v`.
+    /// The values of states `[rows * dims]` between nodes with values `v`.
     pub fn between(&self, v: &[f32], reachable: &[f32], states: &[f32]) -> Vec<f32> {
         let lowest = v.iter().copied().fold(f32::INFINITY, f32::min);
         let value = |link: Link| {
@@ -137,13 +137,13 @@ impl Landmarks {
         self.links(states).into_iter().map(value).collect()
     }
 
-    /// The landmarks near each state.
+    /// The nodes near each state.
     fn links(&self, states: &[f32]) -> Vec<Link> {
         let scale = self.codec.change_scale();
         let link = |state: &[f32]| {
             let mut near = [(f32::INFINITY, 0); NEAR];
-            for (i, landmark) in self.obs.chunks_exact(scale.len()).enumerate() {
-                let d2 = distance2(state, landmark, scale);
+            for (i, node) in self.obs.chunks_exact(scale.len()).enumerate() {
+                let d2 = distance2(state, node, scale);
                 if d2 < near[NEAR - 1].0 {
                     near[NEAR - 1] = (d2, i);
                     let mut place = NEAR - 1;
@@ -164,7 +164,7 @@ impl Landmarks {
 }
 
 impl Link {
-    /// The chance of each landmark, less where one can hardly be there, as behind a wall.
+    /// The chance of each node, less where one can hardly be there, as behind a wall.
     fn chances(&self, reachable: &[f32]) -> [f32; NEAR] {
         let mut chances = [0.0; NEAR];
         for ((chance, place), share) in chances.iter_mut().zip(self.places).zip(self.shares) {
