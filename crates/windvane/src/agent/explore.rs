@@ -19,7 +19,7 @@ impl Agent {
     }
 
     /// Number of nodes that are planned over.
-    pub(crate) fn nodes(&self) -> usize {
+    pub(crate) fn node_count(&self) -> usize {
         match &self.model {
             Model::Listed(model) => model.table().states(),
             Model::Observations(model) => self.nodes(&model.codec).rows().len(),
@@ -110,8 +110,7 @@ impl Agent {
                     .collect();
                 let own = spread(&changes, model.codec.dims());
                 let reachable = nodes.reachability(predictor, &posterior.mean);
-                let behind =
-                    nodes.between(v, &reachable, &nodes.after(predictor, obs, &posterior.mean));
+                let behind = nodes.between(v, &reachable, &nodes.after(predictor, obs, &posterior.mean));
                 own.iter().zip(behind).map(|(own, v)| own + gamma * v).collect()
             }
         }

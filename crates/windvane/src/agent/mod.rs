@@ -443,12 +443,7 @@ impl Agent {
     }
 
     /// The values of all nodes for a context and a task, and whether one can be at each.
-    pub(crate) fn node_values(
-        &self,
-        model: &ObservationModel,
-        h: &[f32],
-        z: &[f32],
-    ) -> Option<NodeValues> {
+    pub(crate) fn node_values(&self, model: &ObservationModel, h: &[f32], z: &[f32]) -> Option<NodeValues> {
         let predictor = self.predictor()?;
         let nodes = self.nodes(&model.codec);
         let rewards = self.rewards(z);

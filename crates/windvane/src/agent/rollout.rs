@@ -1,6 +1,6 @@
 //! Many episodes in lockstep, each with its own belief: frozen after the context, or updated by what is met.
 
-use super::{Acting, Agent, Known, NodeValues, Model};
+use super::{Acting, Agent, Known, Model, NodeValues};
 use crate::belief::Evidence;
 use crate::error::LearnError;
 use crate::eval::BeliefMode;

@@ -12,7 +12,7 @@
 //! ```
 
 use super::task::{Inference, TaskCode};
-use super::{Agent, Confidence, Known, NodeValues, Model, TaskPolicy};
+use super::{Agent, Confidence, Known, Model, NodeValues, TaskPolicy};
 use crate::belief::transition_set::RowPredictor;
 use crate::belief::{Evidence, fits};
 use crate::error::LearnError;

@@ -31,7 +31,7 @@ impl<'a> Explorer<'a> {
     /// An explorer who has seen nothing; nothing for an agent without a belief.
     pub(crate) fn new(agent: &'a Agent) -> Option<Self> {
         let evidence = agent.belief()?.no_evidence();
-        let tries = vec![0.0; agent.nodes() * agent.candidates()];
+        let tries = vec![0.0; agent.node_count() * agent.candidates()];
         Some(Self { agent, evidence, tries, before: None, plan: None })
     }
 
