@@ -4,7 +4,7 @@ use crate::belief::{known_contexts_constants, state_evidence, transition_set};
 use crate::config::Plan;
 use crate::data::{StateKind, replay};
 use crate::error::LearnError;
-use crate::fb::{loss, networks, tasks, tokens_constants};
+use crate::fb::{conditioning, loss, networks, tasks, tokens_constants};
 use crate::methods::Method;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -64,7 +64,7 @@ impl Stage {
             Self::Features => format!("features of {}", method.name),
             Self::Agent => method.name.to_owned(),
         };
-        let settings = hash(&(self.settings(plan)?, inputs, constants(), REVISION))?;
+        let settings = hash(&(self.settings(plan)?, inputs, self.constants(), REVISION))?;
         Ok(format!("{what} on {}, seed {seed}, settings {settings:016x}", plan.env))
     }
 
@@ -89,29 +89,30 @@ impl Stage {
         };
         value.map_err(|e| LearnError::Config { origin: "plan".into(), problem: e.to_string() })
     }
+
+    /// The constants in the code that change its result: its own, and for the agent those of the belief that it acts on.
+    fn constants(self) -> Vec<f64> {
+        let belief: [&[f64]; 4] = [
+            known_contexts_constants(),
+            state_evidence::CONSTANTS,
+            transition_set::CONSTANTS,
+            replay::CONSTANTS,
+        ];
+        let fb: [&[f64]; 4] =
+            [conditioning::CONSTANTS, loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS];
+        match self {
+            Self::Belief => belief.concat(),
+            Self::Features => [replay::CONSTANTS, networks::CONSTANTS].concat(),
+            Self::Agent => [belief.concat(), fb.concat(), tokens_constants()].concat(),
+        }
+    }
 }
 
 /// The data that decides a belief: what sweeps share goes by this name.
 pub(crate) fn shared_names(plan: &Plan, seed: u64) -> Result<[String; 2], LearnError> {
     let data = hash(&(&plan.env, &plan.data))?;
-    let belief = hash(&(&plan.env, Stage::Belief.settings(plan)?, constants(), REVISION))?;
+    let belief = hash(&(&plan.env, Stage::Belief.settings(plan)?, Stage::Belief.constants(), REVISION))?;
     Ok([data, belief].map(|hash| format!("{seed}-{hash:016x}")))
-}
-
-/// Constants in the code that change results.
-fn constants() -> Vec<f64> {
-    let tokens = tokens_constants();
-    let all: [&[f64]; 8] = [
-        known_contexts_constants(),
-        state_evidence::CONSTANTS,
-        transition_set::CONSTANTS,
-        replay::CONSTANTS,
-        loss::CONSTANTS,
-        networks::CONSTANTS,
-        tasks::CONSTANTS,
-        &tokens,
-    ];
-    all.concat()
 }
 
 /// Whether states are listed.
