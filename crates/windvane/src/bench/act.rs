@@ -1,39 +1,46 @@
 //! Acting on one observation.
 
-use super::{ACTION, Batch, Dims, OBS, Step};
-use crate::nn::{NnError, PairConfig, PairNet, Params, RowPair, TensorFile, ops, read};
+use super::{Built, Step, fb};
+use crate::config::Plan;
+use crate::data::{Codec, Replay, bad_setting};
+use crate::error::LearnError;
+use crate::nn::{Params, RowPair, TensorFile};
 use burn::tensor::Device;
+use std::sync::Arc;
 
 /// The actor, its belief and task fixed for the episode.
-pub(super) struct Act {
+struct Act {
     actor: RowPair,
-    s: Vec<f32>,
+    params: Params,
+    codec: Arc<Codec>,
+    obs: Vec<f32>,
 }
 
-impl Act {
-    pub(super) fn new(dims: Dims, device: &Device) -> Result<(Self, TensorFile), NnError> {
-        let mut params = Params::new(device, 2);
-        let config = PairConfig {
-            left: vec![OBS],
-            right: vec![OBS, dims.d],
-            preprocessor: vec![dims.hidden; 2],
-            embedding: dims.hidden / 2,
-            trunk: vec![dims.hidden; 2],
-            output: ACTION,
-        };
-        let actor = PairNet::new(&mut params, "actor", &config)?;
-        let mut batch = Batch::new(device);
-        let s = read(batch.uniform("s", [1, OBS]));
-        let z = read(ops::sphere(batch.uniform("z", [1, dims.d]), (dims.d as f32).sqrt()));
-        let mut file = batch.file;
-        params.save(&mut file, "params/");
-        Ok((Self { actor: RowPair::new(&actor, &params.weights(), &z), s }, file))
-    }
+/// The actor of FB's step with an actor, untrained.
+pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<Built, LearnError> {
+    let mut file = TensorFile::default();
+    let (model, contexts) = fb::model(plan, replay, device, &mut file)?;
+    let codec = replay.codec().clone();
+    let obs = replay.host_state(0).to_vec();
+    // Some task: B of the state that it is in.
+    let (input, z) = (&contexts.inputs[..plan.belief.dim], model.backward(&obs));
+    let task = [input, &z].concat();
+    let row = model.actor.and_then(|actor| Some((actor.row(&task)?, actor.params)));
+    let Some((actor, params)) = row else { return Err(bad_setting("acting is measured with an actor")) };
+    let s = codec.encode(&obs);
+    let widths = [[1, s.len()], [1, task.len()]];
+    file.insert_values("data/s".to_owned(), s, widths[0]);
+    file.insert_values("data/task".to_owned(), task, widths[1]);
+    Ok(Built { step: Box::new(Act { actor, params, codec, obs }), file, steps: 1 })
 }
 
 impl Step for Act {
-    fn run(&mut self) -> f32 {
-        let action = self.actor.forward(&[&self.s], &self.s).iter().map(|x| x.tanh());
-        action.sum()
+    fn run(&mut self) -> Result<f32, LearnError> {
+        let s = self.codec.encode(&self.obs);
+        Ok(self.actor.forward(&[&s], &s).iter().map(|x| x.tanh()).sum())
+    }
+
+    fn save(&self, file: &mut TensorFile) {
+        self.params.save(file, "actor/");
     }
 }

@@ -1,31 +1,51 @@
-//! The training steps that speed is measured on, complete and self-contained: the forward-backward step for discrete and
-//! for continuous actions, the belief encoder's step, and acting on one observation.
+//! The training steps that speed is measured on: those that `train` takes, by its own trainers, on data that is collected for
+//! the purpose; and acting on one observation.
 //!
-//! Each comes with its weights and batch as a [`TensorFile`], so that a twin in another stack can be given the same numbers
-//! and compared loss by loss before it is timed.
+//! A twin in another stack is given a [`TensorFile`] with the first weights, the constants, and everything that the first few
+//! steps upload, so that losses can be compared before anything is timed.
 
 mod act;
 mod belief;
 mod fb;
+mod settings;
+#[cfg(test)]
+mod tests;
 
-use crate::nn::{NnError, TensorFile, read_scalar, upload};
-use burn::tensor::{Device, Int, Tensor};
-use rand::RngExt as _;
+use crate::config::Plan;
+use crate::data::{Replay, StateTable};
+use crate::error::LearnError;
+use crate::nn::{TensorFile, read_scalar, recorded};
+use crate::train::{Learner, warm_cosine};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use windvane_world::rng;
+use std::sync::Arc;
+use windvane_world::collect::{CollectConfig, collect};
+use windvane_world::episodes::Episodes;
+use windvane_world::registry::{WorldConfig, make};
+use windvane_world::{Cmdp, Split};
 
 pub use crate::nn::{multiply_adds, product_rate};
+
+/// Everything random about a measured step.
+const SEED: u64 = 10;
+/// The batches that are gone through again and again, and the number of the first: beyond the warm-up of rates.
+const BATCHES: u64 = 8;
+const FIRST: u64 = 200;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepName {
-    /// Forward-backward step, one head per action, ensemble of 2.
-    FbDiscrete,
-    /// Forward-backward step with the action as input, ensemble of 2, and the actor's step.
-    FbContinuous,
-    /// Belief encoder and next-state predictor.
-    Belief,
+    /// The belief encoder of listed states.
+    BeliefListed,
+    /// The paper's belief encoder over sets of transitions.
+    BeliefTransitions,
+    /// F and B on listed states, through the predictor.
+    FbListed,
+    /// F with a head per action and B, on observations.
+    FbHeads,
+    /// F with the action as input, B, and the actor.
+    FbActor,
     /// The actor on one observation, belief and task given.
     Act,
 }
@@ -34,85 +54,174 @@ pub enum StepName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
-    /// Hidden width 256, batch 512, d = 100.
+    /// What a few CPU-minutes allow: listed states as the preset `standard` of Four-Rooms has them; networks on observations
+    /// with hidden width 256, batch 512, d = 100.
     Small,
-    /// The paper's: hidden width 1024, batch 1024, d = 150.
+    /// The paper's: hidden width 1024, batch 1024, d = 150 (100 for discrete actions).
     Paper,
+    /// What a test can wait for, on any device.
+    #[cfg(test)]
+    Tiny,
 }
 
-/// The numbers behind a [`Size`].
-#[derive(Clone, Copy, Debug)]
-struct Dims {
-    hidden: usize,
-    batch: usize,
-    d: usize,
-}
+impl StepName {
+    /// Every step there is.
+    pub const ALL: [Self; 6] = [
+        Self::BeliefListed,
+        Self::BeliefTransitions,
+        Self::FbListed,
+        Self::FbHeads,
+        Self::FbActor,
+        Self::Act,
+    ];
 
-/// Width of an observation, of an action, and the number of discrete actions.
-const OBS: usize = 16;
-const ACTION: usize = 4;
-
-impl Size {
-    fn dims(self) -> Dims {
-        match self {
-            Self::Small => Dims { hidden: 256, batch: 512, d: 100 },
-            Self::Paper => Dims { hidden: 1024, batch: 1024, d: 150 },
-        }
+    /// Whether there is such a step of this size: the paper has nothing on listed states.
+    pub fn comes_in(self, size: Size) -> bool {
+        size != Size::Paper || !matches!(self, Self::BeliefListed | Self::FbListed)
     }
 }
 
-/// A step that can be taken again and again on the same batch.
+/// A step that can be taken again and again.
 pub trait Step {
     /// Takes one step; returns its loss, or what else shows that twins compute the same.
-    fn run(&mut self) -> f32;
+    fn run(&mut self) -> Result<f32, LearnError>;
+    /// Puts its weights into `file`, and what else its next step depends on.
+    fn save(&self, file: &mut TensorFile);
 }
 
-/// Builds a step; the file holds its first weights and its batch.
-pub fn build(step: StepName, size: Size, device: &Device) -> Result<(Box<dyn Step>, TensorFile), NnError> {
-    let dims = size.dims();
-    Ok(match step {
-        StepName::FbDiscrete => boxed(fb::Discrete::new(dims, device)?),
-        StepName::FbContinuous => boxed(fb::Continuous::new(dims, device)?),
-        StepName::Belief => boxed(belief::Belief::new(dims, device)?),
-        StepName::Act => boxed(act::Act::new(dims, device)?),
-    })
-}
-
-fn boxed<S: Step + 'static>((step, file): (S, TensorFile)) -> (Box<dyn Step>, TensorFile) {
-    (Box::new(step), file)
-}
-
-/// The batch: named matrices of our own drawing, remembered for twins.
-struct Batch<'a> {
-    device: &'a Device,
+/// A step from its first weights, and what its twins need beside its uploads.
+struct Built {
+    step: Box<dyn Step>,
     file: TensorFile,
+    /// Steps that the training has in all, for its schedule.
+    steps: u64,
 }
 
-impl Batch<'_> {
-    fn new(device: &Device) -> Batch<'_> {
-        Batch { device, file: TensorFile::default() }
+/// Builds a step.
+pub fn build(step: StepName, size: Size, device: &Device) -> Result<Box<dyn Step>, LearnError> {
+    Ok(built(step, size, device)?.step)
+}
+
+/// What a twin has to be given to take the same steps.
+pub fn twin_file(step: StepName, size: Size, device: &Device) -> Result<TensorFile, LearnError> {
+    let Built { mut step, mut file, steps } = built(step, size, device)?;
+    let mut whole = TensorFile::default();
+    step.save(&mut whole);
+    // Targets begin as copies and moments as zeros: twins make them themselves.
+    for name in whole.names().filter(|name| ["belief/", "fb/", "actor/"].iter().any(|p| name.starts_with(p)))
+    {
+        if let (Some(values), Some(shape)) = (whole.values(name), whole.shape(name)) {
+            file.insert_values(format!("params/{name}"), values.to_vec(), shape);
+        }
+    }
+    let mut scales = Vec::new();
+    for batch in 0..BATCHES {
+        let (loss, uploads) = recorded(|| step.run());
+        loss?;
+        for (i, upload) in uploads.into_iter().enumerate() {
+            file.insert_values(format!("batch/{batch}/{i}"), upload.values, upload.shape);
+        }
+        scales.push(warm_cosine(FIRST + batch, steps));
+    }
+    let count = scales.len();
+    file.insert_values("scales".to_owned(), scales, [count, 1]);
+    Ok(file)
+}
+
+fn built(step: StepName, size: Size, device: &Device) -> Result<Built, LearnError> {
+    let plan = settings::plan(step, size)?;
+    let (world, data) = collected(&plan)?;
+    let mut built = match step {
+        StepName::BeliefListed => belief::listed(&plan, &table(&plan, &data)?, device)?,
+        StepName::BeliefTransitions => belief::transitions(&plan, &replay(&plan, data, device)?, device)?,
+        StepName::FbListed => fb::listed(&plan, &table(&plan, &data)?, device)?,
+        StepName::FbHeads | StepName::FbActor => {
+            fb::observations(&plan, &replay(&plan, data, device)?, device)?
+        }
+        StepName::Act => act::act(&plan, &replay(&plan, data, device)?, device)?,
+    };
+    let settings = serde_json::to_string(&(&plan.belief, &plan.fb, &plan.actor, world.spec()))
+        .map_err(|e| LearnError::Config { origin: "bench".into(), problem: e.to_string() })?;
+    built.file.insert_word("settings", settings);
+    Ok(built)
+}
+
+/// The world of a plan, and its data.
+fn collected(plan: &Plan) -> Result<(Box<dyn Cmdp>, Episodes), LearnError> {
+    let sizes = WorldConfig { seed: SEED, train: Some(plan.data.train_contexts), test: Some(1) };
+    let world = make(&plan.env, &sizes)?;
+    let config = CollectConfig {
+        contexts: world.contexts(Split::Train).to_vec(),
+        episodes: plan.data.episodes,
+        length: world.spec().horizon,
+        start: plan.data.start,
+        seed: SEED,
+    };
+    // Open files outlive their folder.
+    let folder = tempfile::tempdir().map_err(LearnError::io(&std::env::temp_dir(), "making a folder"))?;
+    let path = folder.path().join("data");
+    let data = collect(&*world, &plan.data.policy, &config, "windvane bench", &path, &|_| ())?;
+    Ok((world, data))
+}
+
+fn table(plan: &Plan, data: &Episodes) -> Result<Arc<StateTable>, LearnError> {
+    Ok(Arc::new(StateTable::of(data, &plan.encoder, plan.data.held_out)?))
+}
+
+fn replay(plan: &Plan, data: Episodes, device: &Device) -> Result<Arc<Replay>, LearnError> {
+    let limits = [plan.data.held_out, plan.belief.min_context as f64];
+    Ok(Arc::new(Replay::new(data, &plan.encoder, limits, SEED, device)?))
+}
+
+/// A training whose steps go through the same few batches again and again.
+struct Training<L> {
+    learner: L,
+    taken: u64,
+}
+
+impl<L: Learner> Step for Training<L> {
+    fn run(&mut self) -> Result<f32, LearnError> {
+        let metrics = self.learner.train_step(FIRST + self.taken % BATCHES)?;
+        self.taken += 1;
+        // What the actor is worth belongs to it, where there is one.
+        let tell = metrics.iter().filter(|(name, _)| matches!(*name, "loss" | "actor value"));
+        Ok(tell.map(|(_, value)| read_scalar(value) as f32).sum())
     }
 
-    /// A matrix uniform in [-1, 1].
-    fn uniform(&mut self, name: &str, shape: [usize; 2]) -> Tensor<2> {
-        self.draw(name, shape, |rng| rng.random_range(-1.0..1.0))
-    }
-
-    /// Whole numbers below `limit`.
-    fn choice(&mut self, name: &str, rows: usize, limit: u16) -> Tensor<1, Int> {
-        self.draw(name, [rows, 1], |rng| f32::from(rng.random_range(0..limit))).int().reshape([rows])
-    }
-
-    fn draw(&mut self, name: &str, shape: [usize; 2], draw: impl Fn(&mut rng::Rng) -> f32) -> Tensor<2> {
-        let mut rng = rng::stream(1, &format!("bench/{name}"), &[]);
-        let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| draw(&mut rng)).collect();
-        let tensor = upload(values, shape, self.device);
-        self.file.insert(format!("batch/{name}"), &tensor);
-        tensor
+    fn save(&self, file: &mut TensorFile) {
+        self.learner.save(file);
     }
 }
 
-/// The single number of a loss.
-fn number(loss: Tensor<1>) -> f32 {
-    read_scalar(&loss) as f32
+/// The step of a learner.
+fn training<L: Learner + 'static>(learner: L, file: TensorFile, steps: u64) -> Built {
+    Built { step: Box::new(Training { learner, taken: 0 }), file, steps }
+}
+
+/// Puts what `work` uploads into the file, as constants.
+fn constants<R>(file: &mut TensorFile, work: impl FnOnce() -> R) -> R {
+    let (result, uploads) = recorded(work);
+    for (i, upload) in uploads.into_iter().enumerate() {
+        file.insert_values(format!("constant/{i}"), upload.values, upload.shape);
+    }
+    result
+}
+
+/// The columns of a data set as steps on observations gather them.
+fn columns(file: &mut TensorFile, replay: &Replay) {
+    let count = replay.data().transitions() + replay.data().episodes() - replay.codec().action_repeat();
+    let all = replay.rows(&(0..count).collect::<Vec<_>>());
+    let t = replay.transitions(all.clone());
+    let index = t.index.float().reshape([count, 1]);
+    for (name, column) in [
+        ("s", t.s),
+        ("a", t.a),
+        ("index", index),
+        ("next", t.next),
+        ("change", t.change),
+        ("alive", t.not_terminal),
+    ] {
+        file.insert(format!("data/{name}"), &column);
+    }
+    file.insert("data/token".to_owned(), &replay.tokens(all));
 }

@@ -59,6 +59,7 @@ pub use pair::{PairConfig, PairNet};
 pub use params::{ParamId, Params, Weights};
 pub use row::{RowMlp, RowPair};
 pub use tensor_file::TensorFile;
+pub(crate) use transfer::recorded;
 pub use transfer::{Transfers, read, read_scalar, transfers, upload, upload_indices};
 pub use transformer::{SetConfig, SetTransformer};
 

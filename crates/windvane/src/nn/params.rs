@@ -7,7 +7,7 @@ use super::error::NnError;
 use super::init::Init;
 use super::ops::adam::place;
 use super::tensor_file::TensorFile;
-use super::transfer::upload;
+use super::transfer::upload_parameter;
 use burn::tensor::{Device, Tensor};
 use std::collections::BTreeMap;
 use std::ops::Index;
@@ -62,7 +62,7 @@ impl Params {
             return Err(NnError::Duplicate(name.to_owned()));
         }
         let values = init.draw(self.seed, name, shape);
-        self.values.push(place(upload(values, shape, &self.device)));
+        self.values.push(place(upload_parameter(values, shape, &self.device)));
         Ok(id)
     }
 

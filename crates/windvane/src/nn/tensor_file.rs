@@ -90,6 +90,11 @@ impl TensorFile {
         self.tensors.get(name).map(|matrix| matrix.values.as_slice())
     }
 
+    /// A stored tensor's shape.
+    pub fn shape(&self, name: &str) -> Option<[usize; 2]> {
+        self.tensors.get(name).map(|matrix| matrix.shape)
+    }
+
     /// The file's bytes; equal contents give equal bytes. They carry a checksum of all tensors.
     pub fn to_bytes(&self) -> Result<Vec<u8>, NnError> {
         let mut words = self.words.clone();

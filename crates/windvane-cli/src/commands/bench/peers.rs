@@ -13,8 +13,9 @@ pub(super) struct Peer {
 }
 
 /// The twins travel inside the command, so that it does not matter where it stands.
-const SCRIPTS: [(&str, &str); 3] = [
+const SCRIPTS: [(&str, &str); 4] = [
     ("twin.py", include_str!("../../../../../bench/peers/twin.py")),
+    ("losses.py", include_str!("../../../../../bench/peers/losses.py")),
     ("torch_twin.py", include_str!("../../../../../bench/peers/torch_twin.py")),
     ("jax_twin.py", include_str!("../../../../../bench/peers/jax_twin.py")),
 ];

@@ -11,8 +11,8 @@ use windvane::device::{DeviceName, Threads};
 /// Reports the losses of the first three steps, then answers lines until there are no more.
 pub(super) fn serve(step: StepName, size: Size, threads: usize, device: DeviceName) -> anyhow::Result<()> {
     Threads::new(threads)?.run(|| {
-        let (mut step, _) = bench::build(step, size, &device.open()?)?;
-        let losses: Vec<f32> = (0..3).map(|_| step.run()).collect();
+        let mut step = bench::build(step, size, &device.open()?)?;
+        let losses = (0..3).map(|_| step.run()).collect::<Result<Vec<f32>, _>>()?;
         say(&json!({ "losses": losses }));
         for line in std::io::stdin().lock().lines() {
             let line = line?;
@@ -22,7 +22,7 @@ pub(super) fn serve(step: StepName, size: Size, threads: usize, device: DeviceNa
                     let products = bench::multiply_adds();
                     let (wall, cpu) = (Instant::now(), ProcessTime::now());
                     for _ in 0..count {
-                        step.run();
+                        step.run()?;
                     }
                     let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
                     let gflop = (bench::multiply_adds() - products) as f64 * 2e-9 / f64::from(count);
