@@ -160,10 +160,11 @@ impl VectorRollout<'_> {
             episodes().zip(obs.chunks_exact(dims)).map(|pair| planned(pair).unwrap_or_else(still)).collect()
         } else {
             let states = agent.states(model, obs, &known, &z);
-            match codec.n_actions() {
+            match model.n_choices() {
                 Some(n) => {
-                    let q = model.action_values(&states);
-                    q.chunks_exact(n).map(|q| codec.action(argmax(q), &[])).collect()
+                    let (q, choices) = (model.action_values(&states), codec.candidates());
+                    let best = |q| codec.action(argmax(q), &choices[argmax(q)]);
+                    q.chunks_exact(n).map(best).collect()
                 }
                 None => {
                     model.actions(&states).chunks_exact(codec.width()).map(|a| codec.action(0, a)).collect()

@@ -13,8 +13,7 @@
 
 use super::task::{Inference, TaskCode};
 use super::{Agent, Confidence, Known, Model, NodeValues, TaskPolicy};
-use crate::belief::transition_set::RowPredictor;
-use crate::belief::{Evidence, fits};
+use crate::belief::{Evidence, RowPredictor, fits};
 use crate::error::LearnError;
 use crate::fb::ObservationModel;
 use crate::fb::conditioning::Conditioner;
@@ -214,7 +213,7 @@ impl Session {
         Ok(action)
     }
 
-    /// Value F z / d of each action at `obs`; empty where actions are vectors.
+    /// Value F z / d of each action at `obs`; empty where an actor chooses.
     pub fn values(&mut self, obs: &[f32]) -> Result<Vec<f32>, LearnError> {
         self.check(obs)?;
         Ok(self.q(obs))
@@ -340,7 +339,7 @@ impl Session {
         }
     }
 
-    /// Q of each action at `obs`; empty where actions are vectors.
+    /// Q of each action at `obs`; empty where an actor chooses.
     fn q(&mut self, obs: &[f32]) -> Vec<f32> {
         let agent = self.adapted.agent.clone();
         match &agent.model {
@@ -352,7 +351,7 @@ impl Session {
                 if let Some(plan) = &self.plan {
                     return agent.planned_values(model, plan, obs, &self.known.beliefs);
                 }
-                let Some(n) = model.codec.actions().n_actions() else { return Vec::new() };
+                let Some(n) = model.n_choices() else { return Vec::new() };
                 if self.rows.forward.is_empty() {
                     return model.action_values(&agent.states(model, obs, &self.known, &self.z));
                 }
@@ -361,12 +360,20 @@ impl Session {
         }
     }
 
-    /// Q of each discrete action by networks for single rows.
+    /// Q of each action to choose from by networks for single rows.
     fn q_by_rows(&mut self, model: &ObservationModel, obs: &[f32], n: usize) -> Vec<f32> {
         let (codec, head, z) = (&model.codec, model.config.value_head, &self.z);
         let s = codec.encode(obs);
         let (width, share) = (head.width(z.len()), 1.0 / self.rows.forward.len() as f32);
         let mut values = vec![0.0; n];
+        if self.rows.predictor.is_none() && codec.actions().n_actions().is_none() {
+            for (q, a) in values.iter_mut().zip(codec.actions().candidates()) {
+                for row in &mut self.rows.forward {
+                    *q += share * head.value(row.forward(&[&s, &a], &s), z);
+                }
+            }
+            return values;
+        }
         let Some(predictor) = &mut self.rows.predictor else {
             for row in &mut self.rows.forward {
                 let heads = row.forward(&[&s], &s).chunks_exact(width);
@@ -374,8 +381,8 @@ impl Session {
             }
             return values;
         };
-        for (action, q) in values.iter_mut().enumerate() {
-            let sa = [&s[..], &codec.actions().encoding(action)].concat();
+        for (q, a) in values.iter_mut().zip(codec.actions().candidates()) {
+            let sa = [&s[..], &a].concat();
             let change = predictor.predict(&sa).iter().zip(codec.change_scale());
             let next: Vec<f32> =
                 obs.iter().zip(change).map(|(x, (change, scale))| x + change * scale).collect();
@@ -396,7 +403,7 @@ impl Session {
             }
             Model::Observations(model) => {
                 let codec = model.codec.actions();
-                if codec.n_actions().is_some() || self.plan.is_some() {
+                if model.n_choices().is_some() || self.plan.is_some() {
                     let best = argmax(&self.q(obs));
                     return codec.action(best, &codec.candidates()[best]);
                 }

@@ -3,6 +3,8 @@
 pub mod contexts;
 mod known_contexts;
 pub mod ood;
+mod predictor;
+mod regression;
 pub mod state_evidence;
 pub mod token_set;
 pub mod trainer;
@@ -18,6 +20,7 @@ use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, EnvSpec};
 
 pub use state_evidence::StateEvidence;
+pub(crate) use predictor::RowPredictor;
 pub use transition_set::TransitionSet;
 
 /// Constants of known contexts that change results.
@@ -37,6 +40,8 @@ pub struct BeliefConfig {
     pub blocks: usize,
     /// Its attention heads.
     pub heads: usize,
+    /// `observations`: how h enters the predictor g; paper: through a perceptron.
+    pub decoder: Decoder,
     /// `observations`: hidden width of the predictor g; paper: 256.
     pub predictor_width: usize,
     /// Weight of the KL term toward a unit Gaussian; the paper names the prior but no weight, its code has none.
@@ -85,6 +90,19 @@ pub enum Posterior {
     /// The mean of the groups' embeddings, each weighted by how likely it makes the context: Bayes' rule through the
     /// predictor, over the dynamics that were met in training.
     Embeddings,
+    /// Bayesian linear regression through a linear decoder: exact, without a transformer, right beyond the dynamics that were
+    /// met in training. The decoder is learned from an embedding of each training group.
+    Regression,
+}
+
+/// How h enters the predictor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decoder {
+    /// Features of (s, a) times a gain from h, then a perceptron.
+    Gated,
+    /// `g(s, a) + J(s, a) h`.
+    Linear,
 }
 
 impl Default for BeliefConfig {
@@ -94,6 +112,7 @@ impl Default for BeliefConfig {
             width: 32,
             blocks: 2,
             heads: 4,
+            decoder: Decoder::Gated,
             predictor_width: 256,
             kl: 1e-5,
             sample: true,

@@ -6,15 +6,17 @@
 //! slowly. g is trained on transitions of *other* episodes of the context's group: h has to hold what the group shares, which
 //! is the dynamics.
 
+use super::predictor::{PredictorNet, RowPredictor};
+use super::regression::{Moments, SMALLEST_NOISE};
 use super::token_set::TokenSet;
 use super::trainer::BeliefObjective;
-use super::{BeliefConfig, BeliefEncoder, Evidence, Gaussian, Posterior, Posteriors, ood};
+use super::{BeliefConfig, BeliefEncoder, Decoder, Evidence, Gaussian, Posterior, Posteriors, ood};
 use crate::data::replay::{TOKEN_GAIN, Transitions};
 use crate::data::{Codec, Replay};
 use crate::error::LearnError;
 use crate::nn::{
-    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, RowMlp, SetConfig, SetTransformer, Weights,
-    read, upload, upload_indices,
+    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, read,
+    upload, upload_indices,
 };
 use crate::train::Metrics;
 use burn::tensor::activation::softplus;
@@ -34,8 +36,10 @@ const HALVING_ERROR: f32 = 0.1;
 const LARGEST_SCORE: f32 = 100.0;
 /// Weight of telling states of one group from those of another beside predicting changes.
 const REACHABILITY: f64 = 0.1;
+/// Weight of the likelihood that the size of the predictor's error is learned by.
+const NOISE: f64 = 0.1;
 /// Constants that change results.
-pub(crate) const CONSTANTS: &[f64] = &[FIRST_LOG_STD, REACHABILITY];
+pub(crate) const CONSTANTS: &[f64] = &[FIRST_LOG_STD, REACHABILITY, NOISE, SMALLEST_NOISE as f64];
 /// Contexts that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -45,70 +49,44 @@ pub struct TransitionSet {
     config: BeliefConfig,
     codec: Arc<Codec>,
     params: Params,
-    encoder: SetTransformer,
-    /// Mean and log-std of h: from what the transformer makes of the set, and from the mean outer product.
-    read: Linear,
-    recall: Mlp,
+    /// Nothing where h is read through a linear decoder.
+    encoder: Option<Amortised>,
     predictor: PredictorNet,
+    /// Logarithm of the standard deviation of its error in each coordinate, `[1, dims]`.
+    noise: ParamId,
     /// The predictor without h: what there is to beat, and what FB acts on.
     unconditioned: PredictorNet,
     /// An embedding of each training group, `[groups, dim]`.
     embeddings: ParamId,
-    /// How much likelier a state is under h than in all data, as a logarithm.
-    reachability: PredictorNet,
+    /// How much likelier a state is under h than in all data, as a logarithm; nothing with a linear decoder.
+    reachability: Option<PredictorNet>,
 }
 
-/// g(s, a, h): features of (s, a), times what h says about them.
+/// The transformer with its readouts.
 #[derive(Clone, Debug)]
-struct PredictorNet {
-    act: Mlp,
-    gain: Linear,
-    trunk: Mlp,
+struct Amortised {
+    transformer: SetTransformer,
+    /// Mean and log-std of h: from what the transformer makes of the set, and from the mean outer product.
+    read: Linear,
+    recall: Mlp,
 }
 
-impl PredictorNet {
+impl Amortised {
     fn new(
         params: &mut Params,
-        name: &str,
-        input: usize,
+        token: usize,
+        features: usize,
         config: &BeliefConfig,
-        output: usize,
     ) -> Result<Self, LearnError> {
-        let width = config.predictor_width;
-        let mlp = |inputs: &[usize], output| MlpConfig::paper(inputs, &[width], output);
+        let BeliefConfig { dim, width, heads, blocks, .. } = *config;
+        let set = SetConfig { input: token, width, heads, blocks, hidden: 4 * width };
+        let outer = features * (1 + token - features);
+        let recall = MlpConfig::paper(&[outer], &[config.predictor_width], 2 * dim);
         Ok(Self {
-            act: Mlp::new(params, &format!("{name}/act"), &mlp(&[input], width))?,
-            gain: Linear::new(params, &format!("{name}/told"), &[config.dim], width)?,
-            trunk: Mlp::new(params, &format!("{name}/trunk"), &mlp(&[width, width], output))?,
+            transformer: SetTransformer::new(params, "encoder", &set)?,
+            read: Linear::new(params, "read", &[width], 2 * dim)?,
+            recall: Mlp::new(params, "recall", &recall)?,
         })
-    }
-
-    /// `sa [rows, input]`, `h [groups, dim]`, as many rows for each group -> `[rows, output]`.
-    fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
-        let act = self.act.forward(weights, Input::One(sa)); // [rows, width]
-        let gain = self.gain.forward(weights, Input::One(h), Act::None); // [groups, width]
-        let ([rows, width], [groups, _]) = (act.dims(), gain.dims());
-        let product = act.clone().reshape([groups, rows / groups, width]) * gain.reshape([groups, 1, width]);
-        self.trunk.forward(weights, Input::Two(product.reshape([rows, width]), act))
-    }
-}
-
-/// A predictor for one row of plain numbers at a time, under one belief.
-#[derive(Debug)]
-pub(crate) struct RowPredictor {
-    act: RowMlp,
-    trunk: RowMlp,
-    gain: Vec<f32>,
-    product: Vec<f32>,
-}
-
-impl RowPredictor {
-    /// What an action changes, in units of the change scale: `sa [features + action]` -> `[dims]`.
-    pub(crate) fn predict(&mut self, sa: &[f32]) -> &[f32] {
-        let act = self.act.forward(&[sa]);
-        self.product.clear();
-        self.product.extend(act.iter().zip(&self.gain).map(|(act, gain)| act * gain));
-        self.trunk.forward(&[&self.product, act])
     }
 }
 
@@ -129,27 +107,29 @@ impl TransitionSet {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let mut params = Params::new(device, seed);
-        let BeliefConfig { dim, width, heads, blocks, .. } = *config;
-        let set = SetConfig { input: codec.token_width(), width, heads, blocks, hidden: 4 * width };
-        let encoder = SetTransformer::new(&mut params, "encoder", &set)?;
-        let read = Linear::new(&mut params, "read", &[width], 2 * dim)?;
         let features = codec.observations().width();
-        let outer = features * (1 + codec.token_width() - features);
-        let recall = MlpConfig::paper(&[outer], &[config.predictor_width], 2 * dim);
-        let recall = Mlp::new(&mut params, "recall", &recall)?;
+        let encoder = match config.posterior {
+            Posterior::Regression => None,
+            Posterior::Encoder | Posterior::Embeddings => {
+                Some(Amortised::new(&mut params, codec.token_width(), features, config)?)
+            }
+        };
+        let reachability = match config.decoder {
+            Decoder::Gated => Some(PredictorNet::new(&mut params, "there", features, config, 1)?),
+            Decoder::Linear => None,
+        };
         let (input, dims) = (features + codec.actions().width(), codec.dims());
         Ok(Self {
             predictor: PredictorNet::new(&mut params, "g", input, config, dims)?,
             unconditioned: PredictorNet::new(&mut params, "blind", input, config, dims)?,
-            reachability: PredictorNet::new(&mut params, "there", features, config, 1)?,
             // Long random vectors are far apart from the first step on.
-            embeddings: params.add("codes", [groups, dim], Init::Normal { std: 1.0 })?,
+            embeddings: params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?,
+            noise: params.add("noise", [1, dims], Init::Constant(0.0))?,
+            reachability,
             config: config.clone(),
             codec,
             params,
             encoder,
-            read,
-            recall,
         })
     }
 
@@ -182,23 +162,21 @@ impl TransitionSet {
 
     /// How much likelier encoded states `s [rows, features]` are under `h [1, dim]` than in all data, at most 1: `[rows]`.
     pub fn reachability(&self, s: Tensor<2>, h: Tensor<2>) -> Vec<f32> {
-        let logits = read(self.reachability.forward(&self.params.weights(), s, h));
+        let Some(net) = &self.reachability else { return vec![1.0; s.dims()[0]] };
+        let logits = read(net.forward(&self.params.weights(), s, h));
         logits.into_iter().map(|logit| logit.min(0.0).exp()).collect()
     }
 
     /// The predictor for single rows; [`Self::tell`] gives it a belief.
     pub(crate) fn row_predictor(&self, conditioned: bool) -> RowPredictor {
-        let weights = self.params.weights();
         let net = if conditioned { &self.predictor } else { &self.unconditioned };
-        let [act, trunk] = [&net.act, &net.trunk].map(|net| RowMlp::new(net, &weights));
-        let gain = net.gain.forward(&weights, Input::One(self.no_belief()), Act::None);
-        RowPredictor { act, trunk, gain: read(gain), product: Vec::new() }
+        net.row(&self.params.weights(), self.no_belief())
     }
 
     /// Gives a predictor for single rows the belief `h [dim]`.
     pub(crate) fn tell(&self, row: &mut RowPredictor, h: &[f32]) {
         let h = upload(h.to_vec(), [1, h.len()], self.params.device());
-        row.gain = read(self.predictor.gain.forward(&self.params.weights(), Input::One(h), Act::None));
+        self.predictor.tell(&self.params.weights(), row, h);
     }
 
     fn no_belief(&self) -> Tensor<2> {
@@ -220,10 +198,10 @@ impl TransitionSet {
     }
 
     /// The Gaussian over h of each set.
-    fn encode(&self, weights: &Weights, batch: &TokenBatch) -> Gaussian {
+    fn encode(&self, net: &Amortised, weights: &Weights, batch: &TokenBatch) -> Gaussian {
         let (sets, width) = (batch.lengths.len(), self.codec.token_width());
         let longest = batch.tokens.dims()[0] / sets;
-        let pooled = self.encoder.forward(weights, batch.tokens.clone(), sets, Some(&batch.lengths)); // [sets, width]
+        let pooled = net.transformer.forward(weights, batch.tokens.clone(), sets, Some(&batch.lengths)); // [sets, width]
         // The mean over real tokens of (1, action, change) times the state.
         let features = self.codec.observations().width();
         let share =
@@ -235,8 +213,8 @@ impl TransitionSet {
         let met = tokens.narrow(2, features, width - features) * shares.clone();
         let met = Tensor::cat(vec![shares, met], 2); // [sets, longest, 1 + action + change]
         let outer = met.swap_dims(1, 2).matmul(state).reshape([sets, features * (1 + width - features)]);
-        let recall = self.recall.forward(weights, Input::One(outer)); // [sets, 2 * dim]
-        let both = self.read.forward(weights, Input::One(pooled), Act::None) + recall;
+        let recall = net.recall.forward(weights, Input::One(outer)); // [sets, 2 * dim]
+        let both = net.read.forward(weights, Input::One(pooled), Act::None) + recall;
         let dim = self.config.dim;
         Gaussian { mean: both.clone().narrow(1, 0, dim), log_std: both.narrow(1, dim, dim) + FIRST_LOG_STD }
     }
@@ -269,15 +247,9 @@ impl TransitionSet {
 
     /// The squared error of g under `h [dim]` on each token of a set, summed over coordinates, in units of the change scale.
     fn squared_errors(&self, set: &[f32], h: &[f32]) -> Vec<f32> {
-        let (width, features) = (self.codec.token_width(), self.codec.observations().width());
-        let (actions, dims) = (self.codec.actions().width(), self.codec.dims());
-        let count = set.len() / width;
-        let part = |from: usize, size: usize, gain: f32| {
-            let tokens = set.chunks_exact(width).flat_map(|token| &token[from..from + size]);
-            upload(tokens.map(|x| x / gain).collect(), [count, size], self.params.device())
-        };
+        let (width, dims) = (self.codec.token_width(), self.codec.dims());
         let h = upload(h.to_vec(), [1, h.len()], self.params.device());
-        let predicted = self.predict(part(0, features, 1.0), part(features, actions, TOKEN_GAIN), Some(h));
+        let predicted = self.predictor.forward(&self.params.weights(), self.state_actions(set), h);
         let error = |(token, predicted): (&[f32], &[f32])| {
             let seen = token[width - dims..].iter().map(|x| x / TOKEN_GAIN);
             seen.zip(predicted).map(|(seen, predicted)| (seen - predicted).powi(2)).sum()
@@ -303,8 +275,12 @@ impl TransitionSet {
     pub(crate) fn infer_tokens(&self, sets: &[&[f32]]) -> Posteriors {
         let weights = self.params.weights();
         let mut all = Posteriors::default();
+        let Some(net) = &self.encoder else {
+            sets.iter().for_each(|set| self.regress(set).solve(&mut all));
+            return all;
+        };
         for chunk in sets.chunks(CHUNK) {
-            let Gaussian { mean, log_std } = self.encode(&weights, &self.batch(chunk));
+            let Gaussian { mean, log_std } = self.encode(net, &weights, &self.batch(chunk));
             all.mean.extend(read(mean));
             all.std.extend(read(log_std.exp()));
         }
@@ -312,6 +288,38 @@ impl TransitionSet {
             all.mean = sets.iter().flat_map(|set| self.mean_embedding(set)).collect();
         }
         all
+    }
+
+    /// What a set of tokens says of h through a linear decoder.
+    fn regress(&self, set: &[f32]) -> Moments {
+        let mut moments = Moments::prior(self.config.dim);
+        let (width, dims, dim) = (self.codec.token_width(), self.codec.dims(), self.config.dim);
+        let weights = self.params.weights();
+        let sa = self.state_actions(set);
+        let Some((offsets, slopes)) = self.predictor.linear_parts(&weights, sa).filter(|_| !set.is_empty())
+        else {
+            return moments;
+        };
+        let noise: Vec<f32> = read(weights[self.noise].clone()).into_iter().map(f32::exp).collect();
+        let slopes = slopes.chunks_exact(dim).collect::<Vec<_>>();
+        for (row, token) in set.chunks_exact(width).enumerate() {
+            for (i, change) in token[width - dims..].iter().enumerate() {
+                let place = row * dims + i;
+                moments.add(change / TOKEN_GAIN - offsets[place], slopes[place], noise[i]);
+            }
+        }
+        moments
+    }
+
+    /// States and actions of tokens, `[rows, features + action]`.
+    fn state_actions(&self, set: &[f32]) -> Tensor<2> {
+        let (width, features) = (self.codec.token_width(), self.codec.observations().width());
+        let input = features + self.codec.actions().width();
+        let rows = set.chunks_exact(width).flat_map(|token| {
+            let gain = |(i, x): (usize, &f32)| if i < features { *x } else { x / TOKEN_GAIN };
+            token[..input].iter().enumerate().map(gain)
+        });
+        upload(rows.collect(), [set.len() / width, input], self.params.device())
     }
 
     /// Most tokens that an online belief is formed from.
@@ -418,47 +426,55 @@ impl BeliefObjective for TransitionSetObjective {
             rows.extend((0..queries).map(|_| replay.draw(&mut rng, group)));
             groups.push(group as i64);
         }
-        let longest = contexts.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let lengths: Vec<usize> = contexts.iter().map(Vec::len).collect();
-        contexts.iter_mut().for_each(|rows| rows.resize(longest, 0));
-        let contexts = TokenBatch { tokens: replay.tokens(replay.rows(&contexts.concat())), lengths };
         let Transitions { s, a, change, .. } = replay.transitions(replay.rows(&rows)); // [batch * queries, ..]
-        let noise = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
-
-        let belief = model.encode(weights, &contexts);
-        let h = belief.sample(upload(noise, [batch, dim], device)); // [batch, dim]
-        let embedding = weights[model.embeddings].clone().select(0, upload_indices(groups, device)); // [batch, dim]
         let sa = Tensor::cat(vec![s.clone(), a], 1);
-        let mse = |net: &PredictorNet, h: Tensor<2>| {
-            (net.forward(weights, sa.clone(), h) - change.clone()).powf_scalar(2.0).mean()
+        let off = |net: &PredictorNet, h: Tensor<2>| {
+            (net.forward(weights, sa.clone(), h) - change.clone()).powf_scalar(2.0)
         };
         // States of a group against those of another one in the batch.
         let reachability = |h: Tensor<2>| {
+            let Some(net) = model.reachability.as_ref().filter(|_| batch > 1) else {
+                return Tensor::zeros([1], device);
+            };
             let turned = Tensor::cat(vec![h.clone().narrow(0, 1, batch - 1), h.clone().narrow(0, 0, 1)], 0);
-            let [own, other] = [h, turned].map(|h| model.reachability.forward(weights, s.clone(), h));
+            let [own, other] = [h, turned].map(|h| net.forward(weights, s.clone(), h));
             (softplus(own.neg(), 1.0) + softplus(other, 1.0)).mean()
         };
-        let prediction = mse(&model.predictor, h.clone());
-        let unconditioned = mse(&model.unconditioned, model.no_belief());
-        let (kl, reachable) =
-            (belief.kl(), if batch > 1 { reachability(h) } else { Tensor::zeros([1], device) });
-        let mut loss = prediction.clone()
-            + unconditioned.clone()
-            + kl.clone() * model.config.kl
-            + reachable.clone() * REACHABILITY;
-        let mut metrics = vec![("mse", prediction), ("unconditioned mse", unconditioned)];
-        if model.config.embeddings > 0.0 {
-            let known = mse(&model.predictor, embedding.clone());
-            let distance = (belief.mean.clone() - embedding.clone().detach()).powf_scalar(2.0).mean();
-            let known_reachable =
-                if batch > 1 { reachability(embedding) } else { Tensor::zeros([1], device) };
+        let unconditioned = off(&model.unconditioned, model.no_belief()).mean();
+        let (mut loss, mut metrics) = (unconditioned.clone(), vec![("unconditioned mse", unconditioned)]);
+        let embedding = weights[model.embeddings].clone().select(0, upload_indices(groups, device)); // [batch, dim]
+        if let Some(net) = &model.encoder {
+            let longest = contexts.iter().map(Vec::len).max().unwrap_or(0).max(1);
+            let lengths: Vec<usize> = contexts.iter().map(Vec::len).collect();
+            contexts.iter_mut().for_each(|rows| rows.resize(longest, 0));
+            let contexts = TokenBatch { tokens: replay.tokens(replay.rows(&contexts.concat())), lengths };
+            let noise = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
+            let belief = model.encode(net, weights, &contexts);
+            let h = belief.sample(upload(noise, [batch, dim], device)); // [batch, dim]
+            let prediction = off(&model.predictor, h.clone()).mean();
+            let (kl, reachable) = (belief.kl(), reachability(h));
+            loss =
+                loss + prediction.clone() + kl.clone() * model.config.kl + reachable.clone() * REACHABILITY;
+            metrics.extend([("mse", prediction), ("reachability", reachable), ("kl", kl)]);
+            if model.config.embeddings > 0.0 {
+                let distance = (belief.mean - embedding.clone().detach()).powf_scalar(2.0).mean();
+                loss = loss + distance.clone() * model.config.embeddings;
+                metrics.push(("embedding distance", distance));
+            }
+        }
+        if model.encoder.is_none() || model.config.embeddings > 0.0 {
+            let off = off(&model.predictor, embedding.clone()); // [batch * queries, dims]
+            let known = off.clone().mean();
+            // The noise learns from errors, the predictor not from the noise.
+            let log = weights[model.noise].clone(); // [1, dims]
+            let likelihood = (off.detach() * (log.clone() * -2.0).exp() * 0.5 + log).mean();
             loss = loss
                 + known.clone()
-                + known_reachable * REACHABILITY
-                + distance.clone() * model.config.embeddings;
-            metrics.extend([("embedding mse", known), ("embedding distance", distance)]);
+                + likelihood * NOISE
+                + embedding.clone().powf_scalar(2.0).mean() * model.config.kl
+                + reachability(embedding) * REACHABILITY;
+            metrics.push(("embedding mse", known));
         }
-        metrics.extend([("reachability", reachable), ("kl", kl)]);
         metrics.insert(0, ("loss", loss.clone()));
         (loss, metrics)
     }

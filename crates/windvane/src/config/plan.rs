@@ -1,7 +1,7 @@
 //! The plan of a run: everything that decides its result, besides the method and the seed.
 
 use super::layers::Layers;
-use crate::belief::BeliefConfig;
+use crate::belief::{BeliefConfig, Decoder, Posterior};
 use crate::data::{EncoderConfig, StateKind};
 use crate::error::LearnError;
 use crate::eval::EvalConfig;
@@ -93,6 +93,7 @@ const PRESETS: &[Preset] = &[
     preset!("pointmass", "networks", "pointmass-networks.toml"),
     preset!("pointmass", "faithful", "pointmass-faithful.toml"),
     preset!("pointmass", "paper", "pointmass-paper.toml"),
+    preset!("pendulum", "standard", "pendulum.toml"),
     Preset { env: RECORDED, name: "standard", text: include_str!("../../../../configs/recorded.toml") },
 ];
 
@@ -206,9 +207,14 @@ impl Plan {
                     "\"fb.gap_coef\" and \"fb.mixture_tasks\" are for listed states; expected 0".into()
                 );
             }
-            () if belief.posterior == crate::belief::Posterior::Embeddings && belief.embeddings == 0.0 => {
+            () if belief.posterior == Posterior::Embeddings && belief.embeddings == 0.0 => {
                 return bad(
                     "\"belief.posterior\" is \"embeddings\"; expected \"belief.embeddings\" above 0".into()
+                );
+            }
+            () if belief.posterior == Posterior::Regression && belief.decoder != Decoder::Linear => {
+                return bad(
+                    "\"belief.posterior\" is \"regression\"; expected \"belief.decoder\" to be \"linear\"".into(),
                 );
             }
             () => {}

@@ -119,7 +119,8 @@ impl ActionCodec {
         }
     }
 
-    /// Encodings of the actions that a planner considers: all of them, or a full push either way along each component.
+    /// Encodings of the actions that a maximum is taken over: all of them, or nothing at all and a full push either way along
+    /// each component.
     pub fn candidates(&self) -> Vec<Vec<f32>> {
         if let Some(n) = self.n_actions() {
             return (0..n).map(|action| self.encoding(action)).collect();
@@ -129,7 +130,8 @@ impl ActionCodec {
             push[i / 2] = if i.is_multiple_of(2) { 1.0 } else { -1.0 };
             push
         };
-        (0..2 * self.width()).map(push).collect()
+        let still = std::iter::once(vec![0.0; self.width()]);
+        still.chain((0..2 * self.width()).map(push)).collect()
     }
 
     /// The action with a number, or behind a vector between -1 and 1 where there is nothing to choose from.

@@ -149,20 +149,14 @@ pub struct DeviceCodec {
     pub observations: DeviceEncoder,
     /// `[1, dims]`.
     pub change_scale: Tensor<2>,
-    /// The encodings of all actions, `[n, width]`; nothing for vectors.
-    pub all_actions: Option<Tensor<2>>,
 }
 
 impl DeviceCodec {
     /// Puts the constants of `codec` on `device`.
     pub fn new(codec: &Codec, device: &Device) -> Self {
-        let encodings = |n: usize| (0..n).flat_map(|action| codec.actions.encoding(action)).collect();
-        let all_actions =
-            codec.actions.n_actions().map(|n| upload(encodings(n), [n, codec.actions.width()], device));
         Self {
             observations: DeviceEncoder::new(&codec.observations, device),
             change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),
-            all_actions,
         }
     }
 }

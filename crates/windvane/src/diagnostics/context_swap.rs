@@ -109,7 +109,7 @@ fn choices(agent: &Agent, known: &Known, seed: u64) -> Vec<f32> {
                     .copied()
                     .collect();
                 let states = agent.states(model, &obs, known, z);
-                match model.codec.actions().n_actions() {
+                match model.n_choices() {
                     Some(n) => {
                         all.extend(model.action_values(&states).chunks_exact(n).map(|q| argmax(q) as f32));
                     }

@@ -87,8 +87,7 @@ fn about_forward(agent: &Agent, model: &ObservationModel, seed: u64) -> Vec<Find
         (0..per_task).for_each(|_| obs.extend_from_slice(&agent.visited.states[pick() * dims..][..dims]));
     }
     let states = agent.states(model, &obs, &known, &z);
-    let codec = model.codec.actions();
-    let Some(n) = codec.n_actions() else {
+    let Some(n) = model.n_choices() else {
         return about_actor(model, &states, per_task * TASKS).into_iter().collect();
     };
     let values = model.action_values(&states);

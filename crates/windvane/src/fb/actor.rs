@@ -9,10 +9,24 @@ use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
 use windvane_world::Rng;
 
+/// Who chooses vectors as actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActorKind {
+    /// A network, trained to raise F z (paper).
+    #[default]
+    Ddpg,
+    /// Nobody: the best on F z of a few candidates, in the target and when acting. An actor that is amortised over all tasks
+    /// and contexts lags behind F; a maximum does not.
+    Candidates,
+}
+
 /// The actor and its training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActorConfig {
+    /// Who chooses; paper: a network.
+    pub kind: ActorKind,
     /// Standard deviation of the noise that smooths the target's action; paper: 0.2.
     pub noise: f32,
     /// Where that noise is cut off; paper: 0.3.
@@ -27,7 +41,14 @@ pub struct ActorConfig {
 
 impl Default for ActorConfig {
     fn default() -> Self {
-        Self { noise: 0.2, noise_clip: 0.3, rate: 3e-4, normalize_q: false, bc: 0.0 }
+        Self {
+            kind: ActorKind::Ddpg,
+            noise: 0.2,
+            noise_clip: 0.3,
+            rate: 3e-4,
+            normalize_q: false,
+            bc: 0.0,
+        }
     }
 }
 

@@ -145,7 +145,7 @@ impl ObservationObjective {
         }
         let (weights, rows) = (model.params.weights(), states.s.dims()[0]);
         let values = model.forward.iter().map(|net| model.all_actions(&weights, net, states).1);
-        match (values.reduce(|a, b| a + b), &model.constants.all_actions) {
+        match (values.reduce(|a, b| a + b), model.choices()) {
             (Some(q), Some(all)) => {
                 let n = all.dims()[0];
                 policy(q.reshape([rows, n]), 0.0).matmul(all.clone())

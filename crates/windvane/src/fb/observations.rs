@@ -1,6 +1,6 @@
 //! F, B and the actor on observations.
 
-use super::actor::{Actor, ActorConfig};
+use super::actor::{Actor, ActorConfig, ActorKind};
 use super::config::{FbConfig, ForwardForm, NetKind};
 use super::networks::{Backward, NetInput, TwoInputNet};
 use crate::belief::TransitionSet;
@@ -22,7 +22,10 @@ pub struct ObservationModel {
     pub(crate) params: Params,
     pub(super) features: Features,
     pub(crate) forward: Vec<TwoInputNet>,
+    /// Chooses vectors; nothing where the best of `choices` is taken.
     pub(crate) actor: Option<Actor>,
+    /// Encodings of the actions to choose from, `[n, width]`; nothing with an actor.
+    choices: Option<Tensor<2>>,
     /// The predictor that F goes through, for [`ForwardForm::Predictor`].
     pub(crate) predictor: Option<Arc<TransitionSet>>,
     /// Numbers in a conditioning input.
@@ -86,13 +89,18 @@ impl ObservationModel {
             TwoInputNet::new(&mut params, &format!("f{i}"), [features, action, condition], output, &config)
         });
         let forward = forward.collect::<Result<_, _>>()?;
-        let actor_net = match n_actions {
-            Some(_) => None,
-            None => Some(Actor::new([features, codec.actions().width(), condition], &config, seed, device)?),
+        let (actor_net, choices) = if n_actions.is_none() && actor.kind == ActorKind::Ddpg {
+            let sizes = [features, codec.actions().width(), condition];
+            (Some(Actor::new(sizes, &config, seed, device)?), None)
+        } else {
+            let candidates = codec.actions().candidates();
+            let count = candidates.len();
+            (None, Some(upload(candidates.concat(), [count, codec.actions().width()], device)))
         };
         Ok(Self {
             constants: DeviceCodec::new(&codec, device),
             actor: actor_net,
+            choices,
             actor_config: *actor,
             features: embedding,
             config,
@@ -162,7 +170,17 @@ impl ObservationModel {
         States { s: self.constants.observations.encode(obs.clone()), obs, ..states.clone() }
     }
 
-    /// States once for each discrete action, and the actions: `[rows * n, ..]`.
+    /// Encodings of the actions to choose from, `[n, width]`; nothing with an actor.
+    pub(super) fn choices(&self) -> Option<&Tensor<2>> {
+        self.choices.as_ref()
+    }
+
+    /// Their number; nothing with an actor.
+    pub(crate) fn n_choices(&self) -> Option<usize> {
+        self.choices.as_ref().map(|choices| choices.dims()[0])
+    }
+
+    /// States once for each action to choose from, and the actions: `[rows * n, ..]`.
     pub(super) fn with_all_actions(states: &States, all: &Tensor<2>) -> (States, Tensor<2>) {
         let n = all.dims()[0];
         let spread = |x: &Tensor<2>| {
@@ -174,28 +192,26 @@ impl ObservationModel {
         (spread_states, all.clone().repeat(&[rows, 1]))
     }
 
-    /// F (times 1 - gamma) and value of every discrete action in states, `[rows * n, ..]`, by one net.
+    /// F (times 1 - gamma) and value of every action to choose from in states, `[rows * n, ..]`, by one net.
     pub(super) fn all_actions(
         &self,
         weights: &Weights,
         net: &TwoInputNet,
         states: &States,
     ) -> (Tensor<2>, Tensor<2>) {
+        let as_input = self.predictor.is_some() || self.codec.actions().n_actions().is_none();
+        if let Some(choices) = self.choices.as_ref().filter(|_| as_input) {
+            let (states, a) = Self::with_all_actions(states, choices);
+            return self.with_action(weights, net, &states, a);
+        }
         let head = self.config.value_head;
-        let raw = if let (Some(predictor), Some(all)) = (&self.predictor, &self.constants.all_actions) {
-            let (states, a) = Self::with_all_actions(states, all);
-            let after = self.after(predictor, &states, a);
-            net.forward(weights, self.input(weights, &after, None))
-        } else {
-            let raw = net.forward(weights, self.input(weights, states, None));
-            let [rows, width] = raw.dims();
-            let one = head.width(self.config.dim);
-            raw.reshape([rows * width / one, one])
-        };
-        head.assemble(raw, &self.z(states))
+        let raw = net.forward(weights, self.input(weights, states, None));
+        let [rows, width] = raw.dims();
+        let one = head.width(self.config.dim);
+        head.assemble(raw.reshape([rows * width / one, one]), &self.z(states))
     }
 
-    /// F (times 1 - gamma) and value of continuous actions `a` in states, by one net.
+    /// F (times 1 - gamma) and value of encoded actions `a` in states, by one net.
     pub(super) fn with_action(
         &self,
         weights: &Weights,
@@ -224,7 +240,7 @@ impl ObservationModel {
         actor.act(actor_weights, self.input(weights, states, None))
     }
 
-    /// Mean value of each discrete action in states, `[rows * n]`.
+    /// Mean value of each action to choose from in states, `[rows * n]`.
     pub(crate) fn action_values(&self, states: &States) -> Vec<f32> {
         let weights = self.params.weights();
         let values = self.forward.iter().map(|net| self.all_actions(&weights, net, states).1);
