@@ -1,13 +1,13 @@
 //! `windvane eval`: the scores of a trained run.
 
 use crate::choice::{SplitChoice, StartChoice};
-use crate::trained::{Trained, trained};
 use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::Threads;
 use windvane::eval::{BeliefMode, ScoreRow, evaluate_timed, random_success, success};
+use windvane::trained::{Trained, trained};
 use windvane::{Planner, Run};
 
 /// Lets a trained run play every task in every context of a split, greedily.
