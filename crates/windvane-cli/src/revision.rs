@@ -3,11 +3,11 @@
 use windvane::device::{DeviceName, instructions};
 
 /// Name, version and revision of this program.
-pub(crate) const GENERATOR: &str =
+pub const GENERATOR: &str =
     concat!("windvane ", env!("CARGO_PKG_VERSION"), " (", env!("WINDVANE_REVISION"), ")");
 
 /// The revision alone.
-pub(crate) const REVISION: &str = env!("WINDVANE_REVISION");
+pub const REVISION: &str = env!("WINDVANE_REVISION");
 
 /// Version and revision.
 pub(crate) const SHORT: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("WINDVANE_REVISION"), ")");

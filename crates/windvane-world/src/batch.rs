@@ -1,14 +1,14 @@
 //! Many environments in lockstep.
 
-use crate::env::{Action, ActionSpace, Actions, Env, EnvSpec, Start};
+use crate::env::{Action, ActionSpace, Actions, Env, EnvSpec, Start, Step};
 use crate::error::WorldError;
 use crate::rng::Rng;
 use rayon::prelude::*;
 
 /// Environments that are stepped together, thousands at a time, without allocating and on all cores.
 ///
-/// Each of them does exactly what [`crate::Env`] does on its own. None of the worlds that come in batches ever
-/// terminates an episode.
+/// Each of them does exactly what [`crate::Env`] does on its own. None of the worlds that come in batches of their own ever
+/// terminates an episode; [`OneByOne`] tells of those that do.
 pub trait BatchEnv: Send {
     /// Number of environments.
     fn len(&self) -> usize;
@@ -21,6 +21,16 @@ pub trait BatchEnv: Send {
     /// Takes one step in every environment and writes all observations, one row each. If an action is outside the
     /// action space, nothing moves.
     fn step(&mut self, actions: &Actions, obs: &mut [f32]) -> Result<(), WorldError>;
+    /// The same, and writes what each step brought besides its observation.
+    fn step_told(
+        &mut self,
+        actions: &Actions,
+        obs: &mut [f32],
+        steps: &mut [Step],
+    ) -> Result<(), WorldError> {
+        steps.fill(Step::default());
+        self.step(actions, obs)
+    }
 }
 
 /// Any environments, stepped one after the other.
@@ -48,14 +58,22 @@ impl BatchEnv for OneByOne {
     }
 
     fn step(&mut self, actions: &Actions, obs: &mut [f32]) -> Result<(), WorldError> {
-        let width = obs.len() / self.envs.len().max(1);
-        for i in 0..self.envs.len() {
-            if !self.space.contains(actions.get(i)) {
-                return Err(self.space.reject(&self.name, actions.get(i)));
-            }
+        self.step_told(actions, obs, &mut vec![Step::default(); self.len()])
+    }
+
+    fn step_told(
+        &mut self,
+        actions: &Actions,
+        obs: &mut [f32],
+        steps: &mut [Step],
+    ) -> Result<(), WorldError> {
+        let (count, width) = (self.len(), obs.len() / self.len().max(1));
+        if actions.len() != count || (0..count).any(|i| !self.space.contains(actions.get(i))) {
+            return Err(reject(&self.space, &self.name, actions, count));
         }
-        for (i, (env, obs)) in self.envs.iter_mut().zip(obs.chunks_exact_mut(width)).enumerate() {
-            env.step(actions.get(i), obs)?;
+        let each = self.envs.iter_mut().zip(obs.chunks_exact_mut(width)).zip(steps);
+        for (i, ((env, obs), step)) in each.enumerate() {
+            *step = env.step(actions.get(i), obs)?;
         }
         Ok(())
     }

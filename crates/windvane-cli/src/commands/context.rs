@@ -1,13 +1,13 @@
 //! `windvane context`: how much context is enough.
 
 use crate::choice::SplitChoice;
-use crate::trained::{Trained, trained};
 use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::Threads;
 use windvane::diagnostics::context_curve::{Explore, Point, curve, figure};
+use windvane::trained::{Trained, trained};
 
 /// How much context is enough: success of a trained run, its belief frozen, against the steps explored before.
 ///

@@ -1,12 +1,12 @@
 //! `windvane doctor`: is a trained run healthy, and if not, which part is to blame?
 
-use crate::trained::{Trained, trained};
 use crate::{output, table};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::device::{DeviceName, Threads};
 use windvane::diagnostics::{Verdict, examine};
+use windvane::trained::{Trained, trained};
 
 /// Diagnoses a trained run, part by part: data, B, F alone, actor, belief, and whether the policy changes with the context.
 ///

@@ -1,7 +1,6 @@
 //! `windvane eval`: the scores of a trained run.
 
 use crate::choice::{BeliefChoice, PlannerChoice, SplitChoice, StartChoice, TaskPolicyChoice};
-use crate::trained::{Trained, trained};
 use crate::{bounds, output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -10,6 +9,7 @@ use windvane::Run;
 use windvane::device::Threads;
 use windvane::eval::rewards::{evaluate_rewards, has_reward_tasks, reward_scores};
 use windvane::eval::{ScoreRow, evaluate_timed, random_success, success};
+use windvane::trained::{Trained, trained};
 
 /// Lets a trained run play every task in every context of a split, greedily.
 #[derive(Args)]

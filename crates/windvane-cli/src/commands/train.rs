@@ -1,23 +1,18 @@
 //! `windvane train`: data, belief and agent in one folder.
 
 use crate::interrupt::{self, Stopped};
+use crate::revision::REVISION;
 use crate::watch::Bars;
-use crate::{bounds, output, settings, table};
+use crate::{bounds, output, table};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use windvane::Planner;
 use windvane::config::layers::Setting;
-use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
-use windvane::eval::{BeliefMode, success};
-use windvane::methods;
+use windvane::request::{Request, Score, planners, take_scores};
 use windvane::run::{Run, RunContext};
-use windvane::sweep::row::{self, Row};
-use windvane::train::folder::RunFolder;
-use windvane_world::episodes::Episodes;
-use windvane_world::{ActionSpace, EnvSpec, Split};
+use windvane::{methods, train::folder::RunFolder};
 
 /// Trains a method from nothing: collects data, trains the belief and the agent, takes scores.
 #[derive(Args)]
@@ -72,32 +67,32 @@ pub(crate) struct Train {
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let interrupt = interrupt::flag()?;
-        let own = match (&self.env, &self.data) {
-            (None, Some(data)) => Some(Episodes::open(data)?.spec().clone()),
-            _ => None,
-        };
-        let mut layers = Plan::preset(self.env.as_deref().unwrap_or(RECORDED), &self.preset)?;
-        if let Some(EnvSpec { action: ActionSpace::Continuous { .. }, .. }) = own {
-            layers = layers.set("fb.net.kind=film")?; // an actor goes through the predictor
-        }
-        let layers = settings::laid(layers, self.config.as_deref(), &self.set)?;
-        let resolved = layers.settings();
-        let mut plan = layers.value().check()?;
-        if let Some(own) = &own {
-            plan.env.clone_from(&own.name);
-        }
-        let method = *methods::find(&self.method)?;
+        let request = self.request();
         if self.dry_run {
-            return self.say_settings(&resolved);
+            let (layers, _) = request.settings()?;
+            let settings = layers.settings();
+            layers.value().check()?;
+            methods::find(&self.method)?;
+            return self.say_settings(&settings);
         }
-        let folder = RunFolder::open(&self.out)?;
-        let mut run = Run::in_folder(plan, method, self.seed, folder.path());
-        run.data = self.data.clone().unwrap_or(run.data);
-        run.belief = self.belief.clone().unwrap_or(run.belief);
-        run.recorded = own;
-        run.record(&folder)?;
+        let (run, folder) = request.open()?;
         let device = self.device.open()?;
         Threads::new(self.threads)?.run(|| self.stages(&run, &device, &folder, interrupt))
+    }
+
+    fn request(&self) -> Request {
+        let Self { env, method, preset, config, set, seed, out, data, belief, .. } = self;
+        Request {
+            env: env.clone(),
+            method: method.clone(),
+            preset: preset.clone(),
+            config: config.clone(),
+            set: set.clone(),
+            seed: *seed,
+            out: out.clone(),
+            data: data.clone(),
+            belief: belief.clone(),
+        }
     }
 
     fn stages(
@@ -114,49 +109,23 @@ impl Train {
         if run.recorded.is_some() {
             return self.without_scores();
         }
-        let mut all = Vec::new();
-        let mut lines = Vec::new();
-        let like = Row::blank(run, &self.preset, crate::revision::REVISION)?;
-        let planners: &[Planner] =
-            if agent.can_plan() { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] };
-        let modes: &[BeliefMode] = if run.method.believes() {
-            &[BeliefMode::Frozen, BeliefMode::Online]
-        } else {
-            &[BeliefMode::Frozen]
-        };
-        for &mode in modes {
-            for split in [Split::Train, Split::Test] {
-                let mut scores = Vec::new();
-                for &planner in planners {
-                    let rows = run.scores(&*world, &agent, split, mode, planner)?;
-                    // Where there are no contexts there is no score.
-                    scores.push((!rows.is_empty()).then(|| success(&rows)));
-                    all.extend(Row::of_games(&rows, &like));
-                }
-                lines.push((split, mode, scores));
-            }
-        }
-        row::write(&folder.file(row::SCORES), &all)?;
+        let names = [self.preset.as_str(), REVISION];
+        let scores = take_scores(run, folder, &*world, &agent, names, interrupt)?.ok_or(Stopped)?;
         if self.json {
-            let rows = lines.iter().flat_map(|(split, belief, scores)| {
-                planners.iter().zip(scores).map(move |(planner, success)| {
+            let rows = scores.iter().flat_map(|Score { split, belief, success }| {
+                success.iter().map(move |(planner, success)| {
                     json!({"split": split, "belief": belief, "planner": planner, "success": success})
                 })
             });
             return output::json(&json!({"out": self.out, "rows": rows.collect::<Vec<_>>()}));
         }
-        let rows: Vec<Vec<String>> = lines
-            .iter()
-            .map(|(split, mode, scores)| {
-                let mut line = vec![format!("{split:?}"), format!("{mode:?}")];
-                line.extend(
-                    scores.iter().map(|success| success.map_or("-".to_owned(), |x| format!("{x:.3}"))),
-                );
-                line
-            })
-            .collect();
+        let line = |Score { split, belief, success }: &Score| {
+            let shares = success.iter().map(|(_, x)| x.map_or("-".to_owned(), |x| format!("{x:.3}")));
+            [format!("{split:?}"), format!("{belief:?}")].into_iter().chain(shares).collect()
+        };
+        let rows: Vec<Vec<String>> = scores.iter().map(line).collect();
         let mut head = vec!["split", "belief"];
-        head.extend(planners.iter().map(|planner| planner.title()));
+        head.extend(planners(&agent).iter().map(|planner| planner.title()));
         output::say(
             "Success; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.",
         );

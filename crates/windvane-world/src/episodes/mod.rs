@@ -217,6 +217,26 @@ impl Episodes {
         self.all_actions().slice(self.span(episode))
     }
 
+    /// The observations of all episodes, `[transitions + episodes, dims]`.
+    pub fn all_observations(&self) -> &[f32] {
+        self.observations.values()
+    }
+
+    /// The first transition of each episode, and the total.
+    pub fn offsets(&self) -> &[i64] {
+        self.offsets.values()
+    }
+
+    /// The group of each episode.
+    pub fn group_ids(&self) -> &[i64] {
+        self.groups.values()
+    }
+
+    /// For each episode, 1 where the dynamics ended it.
+    pub fn terminated_flags(&self) -> &[u8] {
+        self.terminated.values()
+    }
+
     /// Whether the dynamics ended the episode, and not the clock: nothing follows its last observation.
     pub fn terminated(&self, episode: usize) -> bool {
         self.terminated.values()[episode] != 0
@@ -249,7 +269,8 @@ impl Episodes {
         self.contexts.as_ref().map(|column| PrivilegedLabels(column.values()))
     }
 
-    fn all_actions(&self) -> ActionSlice<'_> {
+    /// The actions of all episodes.
+    pub fn all_actions(&self) -> ActionSlice<'_> {
         match &self.actions {
             ActionColumn::Discrete(column) => ActionSlice::Discrete(column.values()),
             ActionColumn::Continuous(column) => {
@@ -263,7 +284,12 @@ impl Episodes {
 #[derive(Clone, Copy, Debug)]
 pub struct PrivilegedLabels<'a>(&'a [u64]);
 
-impl PrivilegedLabels<'_> {
+impl<'a> PrivilegedLabels<'a> {
+    /// The contexts of all episodes.
+    pub fn all(&self) -> &'a [u64] {
+        self.0
+    }
+
     /// The context of an episode.
     pub fn of(&self, episode: usize) -> ContextId {
         ContextId(self.0[episode])

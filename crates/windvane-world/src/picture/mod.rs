@@ -10,6 +10,7 @@ mod legend;
 mod maze;
 mod png;
 mod scale;
+mod scene;
 mod sheet;
 mod svg;
 
@@ -19,6 +20,7 @@ pub use data::{Subject, layouts, occupancy, trajectories};
 pub use legend::{Mark, colour_bar, legend, legend_rows};
 pub use maze::Maze;
 pub use scale::Scale;
+pub use scene::scene;
 pub use sheet::{Margins, Sheet};
 pub use svg::{Anchor, Rect, Style, Svg, TextStyle, text_width};
 
@@ -42,6 +44,11 @@ impl Picture {
     /// The picture as PNG bytes, `scale` pixels for each unit of the SVG.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, WorldError> {
         png::render(&self.svg, scale)
+    }
+
+    /// The picture as red, green and blue of each pixel, row by row, and how many rows and columns there are.
+    pub fn rgb(&self, scale: f32) -> Result<([usize; 2], Vec<u8>), WorldError> {
+        png::rgb(&self.svg, scale)
     }
 
     /// Writes the new file `out`: SVG or PNG, as its name ends.

@@ -1,5 +1,6 @@
 //! A trained agent: from a context to a belief, from a reward to a task vector, from both to actions.
 
+pub mod batch;
 mod card;
 pub mod confidence;
 mod explore;

@@ -13,7 +13,7 @@
 
 use super::task::{Inference, TaskCode};
 use super::{Agent, Confidence, Known, Model, NodeValues, TaskPolicy};
-use crate::belief::{Evidence, RowPredictor, fits};
+use crate::belief::{Evidence, Posteriors, RowPredictor, fits};
 use crate::error::LearnError;
 use crate::fb::ObservationModel;
 use crate::fb::conditioning::Conditioner;
@@ -32,8 +32,8 @@ const FARTHEST: f32 = 10.0;
 #[derive(Clone, Debug)]
 pub struct Adapted {
     agent: Arc<Agent>,
-    evidence: Evidence,
-    shift: Vec<f32>,
+    pub(super) evidence: Evidence,
+    pub(super) shift: Vec<f32>,
     ood_score: Option<f32>,
 }
 
@@ -94,6 +94,16 @@ impl Agent {
     pub fn infer(&self, prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {
         self.visited.task(prompt, self.spec(), inference, |states| self.backward(states))
     }
+
+    /// States that were visited in the data, `[rows * dims]`: what a reward function is labelled on.
+    pub fn visited(&self) -> &[f32] {
+        &self.visited.states
+    }
+
+    /// The task vector of a reward by its value at each of the [`Agent::visited`] states.
+    pub fn infer_labelled(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode, LearnError> {
+        self.visited.task_of(rewards, inference)
+    }
 }
 
 impl Adapted {
@@ -107,9 +117,19 @@ impl Adapted {
         self.task_by(prompt, Inference::Projection)
     }
 
+    /// The Gaussian over h after what was seen; empty for a method without a belief.
+    pub fn posterior(&self) -> Posteriors {
+        self.agent.belief().map(|belief| belief.infer(&[&self.evidence])).unwrap_or_default()
+    }
+
     /// Takes a task.
     pub fn task_by(&self, prompt: &Prompt, inference: Inference) -> Result<Session, LearnError> {
-        let task = self.agent.infer(prompt, inference)?;
+        self.session(self.agent.infer(prompt, inference)?)
+    }
+
+    /// Takes a task whose vector is known.
+    pub fn session(&self, task: TaskCode) -> Result<Session, LearnError> {
+        self.check(&task)?;
         let dims = self.agent.spec().obs_dim();
         let limit = |dim: usize| {
             let values = || self.agent.visited.states.iter().skip(dim).step_by(dims);
@@ -135,6 +155,18 @@ impl Adapted {
         session.begin_rows();
         session.update();
         Ok(session)
+    }
+}
+
+impl Adapted {
+    /// Whether a task vector is one of the agent's.
+    fn check(&self, task: &TaskCode) -> Result<(), LearnError> {
+        let dim = self.agent.dim();
+        if task.z.len() == dim && task.z.iter().all(|x| x.is_finite()) {
+            return Ok(());
+        }
+        let problem = format!("z has {} numbers, expected {dim} finite ones", task.z.len());
+        Err(LearnError::Config { origin: "task".into(), problem })
     }
 }
 
@@ -176,10 +208,22 @@ impl Session {
 
     /// Takes another task; what was learned of the dynamics stays.
     pub fn retask(&mut self, prompt: &Prompt) -> Result<(), LearnError> {
-        self.task = self.adapted.agent.infer(prompt, self.task.inference)?;
+        let task = self.adapted.agent.infer(prompt, self.task.inference)?;
+        self.take(task)
+    }
+
+    /// Takes another task whose vector is known.
+    pub fn take(&mut self, task: TaskCode) -> Result<(), LearnError> {
+        self.adapted.check(&task)?;
+        self.task = task;
         self.restart();
         self.update();
         Ok(())
+    }
+
+    /// The agent with what it has seen of its context by now.
+    pub fn adapted(&self) -> &Adapted {
+        &self.adapted
     }
 
     /// How sure the belief is by now, and whether its context looks like training.
@@ -193,11 +237,22 @@ impl Session {
 
     /// The next action.
     pub fn act(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
-        self.check(obs)?;
         if let Some(held) = self.trail.held.clone().filter(|_| self.trail.left > 0) {
+            self.check(obs)?;
             self.trail.left -= 1;
             return Ok(held);
         }
+        let action = self.decide(obs)?;
+        if let Model::Observations(model) = &self.adapted.agent.model {
+            self.trail.held = Some(action.clone());
+            self.trail.left = model.codec.action_repeat() - 1;
+        }
+        Ok(action)
+    }
+
+    /// The action that F chooses at `obs`, whatever is being held.
+    pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
+        self.check(obs)?;
         let action = self.choose(obs);
         if let ActionBuf::Continuous(values) = &action
             && values.iter().any(|x| !x.is_finite())
@@ -205,10 +260,6 @@ impl Session {
             let problem =
                 "the policy gave an action that is not finite; `reset` forgets what led to it".into();
             return Err(LearnError::Config { origin: "action".into(), problem });
-        }
-        if let Model::Observations(model) = &self.adapted.agent.model {
-            self.trail.held = Some(action.clone());
-            self.trail.left = model.codec.action_repeat() - 1;
         }
         Ok(action)
     }

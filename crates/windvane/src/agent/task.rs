@@ -94,14 +94,7 @@ impl Visited {
                     self.solve(&self.b, &rewards, &self.shares, false, inference)
                 }
             };
-            if z.iter().all(|x| x.abs() < 1e-9) {
-                return Err(LearnError::Config {
-                    origin: "task".into(),
-                    problem:
-                        "the reward is 0 wherever the data went; expected one that some visited state pays"
-                            .into(),
-                });
-            }
+            refuse_nothing(&z)?;
             latent::project(&mut z);
             sum.iter_mut().zip(&z).for_each(|(sum, z)| *sum += weight * z);
         }
@@ -111,6 +104,26 @@ impl Visited {
         }
         latent::project(&mut sum);
         Ok(TaskCode { z: sum, inference, fit, warnings: prompt.warnings(spec) })
+    }
+
+    /// The task vector of a reward whose value at every visited state is known, `[rows]`.
+    pub fn task_of(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode, LearnError> {
+        let wrong = |problem: String| LearnError::Config { origin: "task".into(), problem };
+        if rewards.len() != self.shares.len() {
+            let problem = format!("{} rewards of {} visited states", rewards.len(), self.shares.len());
+            return Err(wrong(problem));
+        }
+        if let Some(row) = rewards.iter().position(|r| !r.is_finite()) {
+            return Err(wrong(format!(
+                "the reward of row {row} is {}, expected a finite number",
+                rewards[row]
+            )));
+        }
+        refuse_constant("function", rewards)?;
+        let mut z = self.solve(&self.b, rewards, &self.shares, false, inference);
+        refuse_nothing(&z)?;
+        latent::project(&mut z);
+        Ok(TaskCode { z, inference, fit: Some(self.explained(rewards)), warnings: Vec::new() })
     }
 
     /// The vector of rewards at states of which `b [rows, d]` is B. The spread of B is taken over all visited states where a
@@ -151,6 +164,15 @@ impl Visited {
         let all = mean(&mut centred.iter().map(|r| f64::from(*r).powi(2)));
         if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 }
     }
+}
+
+/// A reward of 0 at all visited states has no direction.
+fn refuse_nothing(z: &[f32]) -> Result<(), LearnError> {
+    if z.iter().any(|x| x.abs() >= 1e-9) {
+        return Ok(());
+    }
+    let problem = "the reward is 0 wherever the data went; expected one that some visited state pays".into();
+    Err(LearnError::Config { origin: "task".into(), problem })
 }
 
 /// A reward that is the same everywhere wants nothing, so no task vector stands for it; one that is 0 has an error of its own.

@@ -19,8 +19,8 @@ use token_set::TokenSet;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, EnvSpec};
 
-pub use state_evidence::StateEvidence;
 pub(crate) use predictor::RowPredictor;
+pub use state_evidence::StateEvidence;
 pub use transition_set::TransitionSet;
 
 /// Constants of known contexts that change results.

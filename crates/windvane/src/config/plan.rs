@@ -214,7 +214,8 @@ impl Plan {
             }
             () if belief.posterior == Posterior::Regression && belief.decoder != Decoder::Linear => {
                 return bad(
-                    "\"belief.posterior\" is \"regression\"; expected \"belief.decoder\" to be \"linear\"".into(),
+                    "\"belief.posterior\" is \"regression\"; expected \"belief.decoder\" to be \"linear\""
+                        .into(),
                 );
             }
             () => {}

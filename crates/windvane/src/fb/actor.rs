@@ -41,14 +41,7 @@ pub struct ActorConfig {
 
 impl Default for ActorConfig {
     fn default() -> Self {
-        Self {
-            kind: ActorKind::Ddpg,
-            noise: 0.2,
-            noise_clip: 0.3,
-            rate: 3e-4,
-            normalize_q: false,
-            bc: 0.0,
-        }
+        Self { kind: ActorKind::Ddpg, noise: 0.2, noise_clip: 0.3, rate: 3e-4, normalize_q: false, bc: 0.0 }
     }
 }
 

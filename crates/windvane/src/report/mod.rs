@@ -5,6 +5,7 @@ pub mod chart;
 pub mod cones;
 pub mod curves;
 pub mod directions;
+pub mod figure;
 pub mod inside;
 pub mod page;
 pub mod plane;

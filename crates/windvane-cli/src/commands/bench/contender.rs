@@ -50,7 +50,7 @@ struct Last {
 impl Contender {
     /// Ourselves.
     pub(super) fn ours(step: &str, size: &str, threads: usize, device: DeviceName) -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(crate::program::path()?);
         command.args(["bench", "--worker", "--step", step, "--size", size]);
         command.args(["--threads", &threads.to_string(), "--device", &device.to_string()]);
         Self::start("windvane", command)

@@ -101,7 +101,7 @@ fn spawn(
     let log = log_of(sweep, index);
     std::fs::create_dir_all(log.parent().unwrap_or(Path::new(".")))?;
     let file = File::create(&log).with_context(|| log.display().to_string())?;
-    let child = Command::new(std::env::current_exe()?)
+    let child = Command::new(crate::program::path()?)
         .args(["run", "--manifest"])
         .arg(path)
         .args(["--index", &index.to_string(), "--threads", &threads.to_string()])

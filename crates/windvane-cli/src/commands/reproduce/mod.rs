@@ -4,12 +4,13 @@ mod jobs;
 mod slurm;
 
 use super::{figure, report};
-use crate::{bounds, interrupt, output, settings};
+use crate::{bounds, interrupt, output};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 use windvane::config::Plan;
 use windvane::device::{DeviceName, Threads};
+use windvane::request;
 use windvane::sweep::{Manifest, Sweep, ablation};
 
 /// Reproduces an experiment: trains every method with every seed, scores it beside exact players, writes the report.
@@ -113,7 +114,7 @@ impl Reproduce {
             Some(name) => ablation::find(name)?.name,
             None => ablation::MAIN,
         };
-        let base = settings::laid(Plan::preset(&self.env, &self.preset)?, self.config.as_deref(), &self.set)?;
+        let base = request::laid(Plan::preset(&self.env, &self.preset)?, self.config.as_deref(), &self.set)?;
         let settings = ablation::settings(sweep_name, &self.preset, &base)?;
         let methods = match &self.methods {
             Some(names) => {

@@ -87,7 +87,7 @@ impl SlurmArgs {
         as_json: bool,
     ) -> anyhow::Result<()> {
         let options = self.options(threads, device)?;
-        let program = std::env::current_exe().context("finding this program")?;
+        let program = crate::program::path().context("finding this program")?;
         let folder = std::path::absolute(&sweep.folder)?;
         let sweep = Sweep { folder, manifest: sweep.manifest.clone() };
         let job = Job { sweep: &sweep, program, options: &options };

@@ -7,11 +7,17 @@ use super::npz_write::PLAN_ARRAY;
 use super::segments::{Ends, Layout, Segment, cut};
 use super::stage::{Found, MOST_DIMS, Stage};
 use crate::env::ContextId;
+use crate::episodes::meta::MOST_MOVES;
 use crate::episodes::{
     ACTIONS, ActionSlice, CONTEXT_IDS, EPISODE_OFFSETS, GROUP_IDS, OBSERVATIONS, TERMINATED,
 };
 use crate::error::WorldError;
 use std::path::Path;
+
+/// What an archive may say of its actions: bounds of each component, or the number of moves.
+const ACTION_LOW: &str = "action_low";
+const ACTION_HIGH: &str = "action_high";
+const N_ACTIONS: &str = "n_actions";
 
 /// Reads all episodes of an archive.
 pub(super) fn read(path: &Path, stage: &mut Stage<'_>) -> Result<About, WorldError> {
@@ -103,7 +109,18 @@ pub(super) fn read(path: &Path, stage: &mut Stage<'_>) -> Result<About, WorldErr
         ),
         None => None,
     };
-    Ok(About { name, plan, ..About::default() })
+    let mut bound = |name: &str| -> Result<Option<Vec<f32>>, WorldError> {
+        let Some(array) = archive.array(name)? else { return Ok(None) };
+        let mut values = Vec::new();
+        array.floats(0..array.rows(), &mut values);
+        Ok(Some(values))
+    };
+    let action_bounds = bound(ACTION_LOW)?.zip(bound(ACTION_HIGH)?);
+    let moves = match archive.array(N_ACTIONS)? {
+        Some(array) => array.integers::<usize>(0..array.rows())?.first().map(|n| (*n).min(MOST_MOVES)),
+        None => None,
+    };
+    Ok(About { name, moves, action_bounds, plan, ..About::default() })
 }
 
 /// The rows that end an episode, by either reason.

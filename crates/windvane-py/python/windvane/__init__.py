@@ -1,0 +1,51 @@
+"""Behavioural foundation models that sense hidden dynamics and act zero-shot.
+
+>>> import windvane
+>>> agent = windvane.train(env="doors", method="bfb", preset="quick", out="runs/doors")
+>>> h = agent.belief((observations, actions))
+>>> z = agent.task(goal=[7, 7])
+>>> action = agent.act(observation, h, z)
+"""
+
+import importlib.util
+import os
+import sys
+
+from windvane._collect import collect
+from windvane._core import Agent, Belief, Dataset, Figure, Session, Task, __version__, figure, revision
+from windvane._look import scores
+from windvane._train import Progress, train
+
+__all__ = [
+    "Agent",
+    "Belief",
+    "Dataset",
+    "Figure",
+    "Progress",
+    "Session",
+    "Task",
+    "__version__",
+    "collect",
+    "figure",
+    "load",
+    "revision",
+    "scores",
+    "train",
+]
+
+
+def load(path: "str | os.PathLike[str]") -> Agent:
+    """Read an agent from its folder (`windvane export`), or from the folder of a finished run.
+
+    >>> agent = windvane.load("runs/doors")
+    """
+    return Agent.load(path)
+
+
+# The command `windvane` has no use for Gymnasium, starts faster without, and must be the only one to hear Ctrl-C, which threads
+# that NumPy starts would take.
+_is_command = sys.argv[:1] == ["-m"] or os.path.basename(sys.argv[0] if sys.argv else "") == "windvane"
+if not _is_command and importlib.util.find_spec("gymnasium") is not None:
+    from windvane.envs import register
+
+    register()
