@@ -4,7 +4,7 @@ use crate::belief::{known_contexts_constants, state_evidence, transition_set};
 use crate::config::Plan;
 use crate::data::{StateKind, replay};
 use crate::error::LearnError;
-use crate::fb::{conditioning, loss, networks, tasks, tokens_constants};
+use crate::fb::{loss, networks, tasks, tokens_constants};
 use crate::methods::Method;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -98,8 +98,7 @@ impl Stage {
             transition_set::CONSTANTS,
             replay::CONSTANTS,
         ];
-        let fb: [&[f64]; 4] =
-            [conditioning::CONSTANTS, loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS];
+        let fb: [&[f64]; 3] = [loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS];
         match self {
             Self::Belief => belief.concat(),
             Self::Features => [replay::CONSTANTS, networks::CONSTANTS].concat(),

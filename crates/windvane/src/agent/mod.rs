@@ -281,7 +281,14 @@ impl Agent {
                     rows.filter(|(evidence, _)| evidence.transitions() == 0)
                         .for_each(|(_, h)| h.copy_from_slice(mean));
                 }
-                let dynamics = belief.dynamics(&beliefs).unwrap_or_default();
+                let mut dynamics = belief.dynamics(&beliefs).unwrap_or_default();
+                if let Some(table) = self.table() {
+                    for (p, evidence) in dynamics.chunks_exact_mut(table.vocabulary()).zip(evidence) {
+                        if let Evidence::States(evidence, _) = evidence {
+                            table.trust(p, evidence, self.settings.belief.block_persistence);
+                        }
+                    }
+                }
                 Known { inputs: self.conditioner.centred(&beliefs), dynamics, beliefs }
             }
             (Conditioner::ContextId { contexts: known }, _) => {

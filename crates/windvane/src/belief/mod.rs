@@ -77,7 +77,8 @@ pub struct BeliefConfig {
     pub refresh: usize,
     /// `listed`: probability that a move that was blocked once is blocked for good, as by a wall; 0: every try is a new one. F
     /// through the predictor and the planner value a self-transition by
-    /// `(1 - block_persistence) V(s) + block_persistence r(s) / (1 - gamma)`.
+    /// `(1 - block_persistence) V(s) + block_persistence r(s) / (1 - gamma)`; and dynamics agree with what the context itself
+    /// showed: a state that was entered can be entered, one that was blocked cannot.
     pub block_persistence: f32,
 }
 

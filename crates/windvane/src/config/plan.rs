@@ -283,7 +283,7 @@ impl Plan {
     }
 
     /// Numbers between 0 and 1.
-    fn shares(&self) -> [(&'static str, f64); 15] {
+    fn shares(&self) -> [(&'static str, f64); 14] {
         let Self { data, belief, fb, eval, .. } = self;
         [
             ("data.held_out", data.held_out),
@@ -297,7 +297,6 @@ impl Plan {
             ("fb.mixture_tasks", fb.mixture_tasks),
             ("fb.hindsight", fb.hindsight),
             ("fb.unknown_contexts", fb.unknown_contexts),
-            ("fb.randomised_dynamics", fb.randomised_dynamics),
             ("actor.noise_clip", f64::from(self.actor.noise_clip)),
             ("actor.noise", f64::from(self.actor.noise)),
             ("eval.blend", f64::from(eval.blend)),

@@ -375,6 +375,29 @@ impl StateTable {
         }
     }
 
+    /// Makes dynamics `p [vocabulary]` agree with `evidence [states * 2]` of the same context, as far as what was met once
+    /// stays so (`persistence`, 0 to 1): a state that was entered can be entered, one that was blocked cannot.
+    pub(crate) fn trust(&self, p: &mut [f32], evidence: &[f32], persistence: f32) {
+        if persistence == 0.0 {
+            return;
+        }
+        for (pair, p) in p.chunks_exact_mut(self.width).enumerate() {
+            for way in 0..self.outcomes(pair) {
+                let to = self.successors[pair * self.width + way] as usize;
+                let met = match evidence[to * 2..][..2] {
+                    _ if to == pair / self.actions => continue,
+                    [entered, _] if entered > 0.0 => 1.0,
+                    [_, blocked] if blocked > 0.0 => 0.0,
+                    _ => continue,
+                };
+                let sure = p[way] + persistence * (met - p[way]);
+                let rest = (1.0 - sure) / (1.0 - p[way]).max(1e-6);
+                p.iter_mut().for_each(|p| *p *= rest);
+                p[way] = sure;
+            }
+        }
+    }
+
     /// Writes the dynamics that `counts` of tokens show: the share of each outcome, `[vocabulary]`, and zeros for pairs
     /// without counts.
     pub fn write_shares(&self, counts: &[(u32, u32)], shares: &mut [f32]) {

@@ -9,17 +9,8 @@ use crate::methods::{Condition, Draw, Method};
 use crate::nn::read;
 use rand::RngExt as _;
 use std::sync::Arc;
+use windvane_world::ContextId;
 use windvane_world::rng::stream;
-use windvane_world::{ContextId, Rng};
-
-/// Most states that are shut or opened at random in one context.
-const MOST_RANDOMISED: usize = 8;
-/// Probability that such a state is opened; else it is shut.
-const OPENED: f64 = 0.3;
-/// Probability of entering a state that is open for sure.
-const SURE: f32 = 0.98;
-/// Constants that change results.
-pub(crate) const CONSTANTS: &[f64] = &[MOST_RANDOMISED as f64, OPENED, SURE as f64];
 
 /// Makes conditioning inputs of what is known of a context.
 #[derive(Clone, Debug)]
@@ -131,11 +122,8 @@ pub(crate) fn listed(
                 Vec::new()
             };
             let mut dynamics = belief.dynamics(&mean).unwrap_or_default();
-            for p in dynamics.chunks_exact_mut(table.vocabulary()) {
-                if rng.random_bool(fb.randomised_dynamics) {
-                    randomise(p, table, &mut rng);
-                }
-            }
+            let rows = dynamics.chunks_exact_mut(table.vocabulary()).zip(evidence.chunks_exact(states * 2));
+            rows.for_each(|(p, evidence)| table.trust(p, evidence, config.block_persistence));
             (
                 conditioner,
                 TrainingContexts { dynamics, data_dynamics, axes, groups, ..TrainingContexts::default() },
@@ -152,25 +140,6 @@ pub(crate) fn listed(
             Conditioner::Nothing,
             TrainingContexts { dynamics: average, groups: vec![0], ..TrainingContexts::default() },
         ),
-    }
-}
-
-/// Shuts or opens a few states for good in dynamics `p [vocabulary]`, as evidence does that no training context gave: what a
-/// belief that goes on learning meets in an unseen context looks like that.
-fn randomise(p: &mut [f32], table: &StateTable, rng: &mut Rng) {
-    let width = table.width();
-    for _ in 0..rng.random_range(1..=MOST_RANDOMISED) {
-        let (state, opens) = (rng.random_range(0..table.states()), rng.random_bool(OPENED));
-        for (pair, p) in p.chunks_exact_mut(width).enumerate() {
-            let outcomes = &table.successors()[pair * width..][..table.outcomes(pair)];
-            let enters = |to: &u32| *to as usize == state && state != pair / table.actions();
-            if let Some(way) = outcomes.iter().position(enters) {
-                let sure = if opens { SURE } else { 1.0 - SURE };
-                let rest = (1.0 - sure) / (1.0 - p[way]).max(1e-6);
-                p.iter_mut().for_each(|p| *p *= rest);
-                p[way] = sure;
-            }
-        }
     }
 }
 

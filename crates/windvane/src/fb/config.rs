@@ -51,9 +51,6 @@ pub struct FbConfig {
     pub log_losses_on_all_tasks: bool,
     /// Listed states: share of the cached contexts whose own group is hidden from the belief, as an unseen one's would be.
     pub unknown_contexts: f64,
-    /// Listed states: share of training contexts in whose dynamics a few states are shut or opened at random (domain
-    /// randomisation), so that F also knows beliefs that no training context gives. Paper: 0.
-    pub randomised_dynamics: f64,
     /// Gradient steps; paper: 1,000,000.
     pub steps: u64,
     /// Contexts per step.
@@ -189,7 +186,6 @@ impl Default for FbConfig {
             gap_coef: 3.0,
             log_losses_on_all_tasks: false,
             unknown_contexts: 0.35,
-            randomised_dynamics: 0.0,
             steps: 1900,
             contexts: 6,
             tasks: 12,
