@@ -54,7 +54,10 @@ fn what_cannot_be_measured_is_said_in_a_line() {
         assert!(with(&["--device", "cuda"]).contains("not compiled in; build with `--features cuda`"));
     }
     assert!(failure(&["bench", "--size", "0"]).contains("[possible values: small, paper]"));
-    assert!(failure(&["bench", "--step", "fly"]).contains("belief-listed, belief-transitions, fb-listed, fb-heads, fb-actor, act"));
+    assert!(
+        failure(&["bench", "--step", "fly"])
+            .contains("belief-listed, belief-transitions, fb-listed, fb-heads, fb-actor, act")
+    );
     let output = Command::new(PROGRAM).args(ACT).env("WINDVANE_SIMD", "mmx").output().unwrap();
     assert!(crate::refusal(&output).contains("WINDVANE_SIMD=mmx: expected avx512, avx2 or baseline"));
 }
