@@ -35,7 +35,7 @@ def rate(workers, steps):
 
 
 def main():
-    for step, size in [("fb-discrete", "small"), ("belief", "small"), ("fb-discrete", "paper")]:
+    for step, size in [("fb-heads", "small"), ("belief-transitions", "small"), ("fb-heads", "paper")]:
         one, two = [Worker(sys.argv[1], step, size, 2)], [Worker(sys.argv[1], step, size, 1) for _ in range(2)]
         steps = max(1, int(SECONDS * rate(one, 2)))
         rates = [(rate(one, steps), rate(two, max(1, steps // 2))) for _ in range(ROUNDS)]

@@ -64,7 +64,7 @@ def read(path, step):
         belief=SimpleNamespace(**belief),
         fb=SimpleNamespace(**fb),
         actor=SimpleNamespace(**actor),
-        scales=[float(scale) for scale in tree["scales"][:, 0]],
+        scales=[float(scale) for scale in tree["scales"][""][:, 0]],
         **listed,
     )
     if step == "act":

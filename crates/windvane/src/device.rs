@@ -134,12 +134,13 @@ impl FromStr for DeviceName {
 pub struct Threads(rayon::ThreadPool);
 
 impl Threads {
-    /// A pool of `count` threads.
+    /// A pool of `count` threads. From then on the process keeps memory that is freed for the next training step.
     pub fn new(count: usize) -> Result<Self, NnError> {
         if !(1..=MAX_THREADS).contains(&count) {
             let expected = format!("1 to {MAX_THREADS}");
             return Err(NnError::Size { what: "threads".to_owned(), size: count, expected });
         }
+        nn::keep_freed_memory();
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(count)
             .thread_name(|i| format!("windvane-{i}"))

@@ -361,7 +361,7 @@ impl FbObjective for ListedObjective {
             } else {
                 occupancy
             };
-            let target = immediate + bootstrap.matmul(m); // [groups, states, width]
+            let target = ops::group_products(bootstrap, m, Some(immediate)); // [groups, states, width]
             let target = if heads == 1 { target } else { self.lift(&batch.backed_up, target, &target_b) };
             let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
             let off = if model.has_given_features() { off / dim as f64 } else { off };

@@ -65,22 +65,27 @@ impl ObservationObjective {
         &self.model
     }
 
-    /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]` by each net.
+    /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]`: by each net, or their mean.
     fn ahead(&self, frozen: &Weights, states: &States, noise: Option<&Tensor<2>>) -> Vec<Tensor<2>> {
         let model = &self.model;
         if let (Some(actor), Some(noise)) = (&model.actor, noise) {
             let a =
                 model.act(actor, &actor.params.weights(), &model.params.weights(), states) + noise.clone();
             let a = a.clamp(-1.0, 1.0);
-            return model
-                .forward
-                .iter()
-                .map(|net| model.with_action(frozen, net, states, a.clone()).0)
-                .collect();
+            let f = model.forward.iter().map(|net| model.with_action(frozen, net, states, a.clone()).0);
+            return self.joined(f.collect());
         }
         let (rows, dim) = (states.s.dims()[0], model.dim());
         let (f, values): (Vec<_>, Vec<_>) =
             model.forward.iter().map(|net| model.all_actions(frozen, net, states)).unzip();
+        let (z, f) = (model.z(states), self.joined(f));
+        if let [mean] = &f[..]
+            && model.config.temperature == 0.0
+            && z.dims()[0] == rows
+        {
+            let all = mean.dims()[0] / rows * dim;
+            return vec![ops::greedy_heads(mean.clone().reshape([rows, all]), z)];
+        }
         let n = f.first().map_or(1, |f| f.dims()[0] / rows);
         let q = values.into_iter().reduce(|a, b| a + b);
         let Some(q) = q else { return f };
@@ -90,6 +95,15 @@ impl ObservationObjective {
             f.sum_dim(1).reshape([rows, dim])
         };
         f.into_iter().map(chosen).collect()
+    }
+
+    /// The targets of all nets as one where their mean is asked for.
+    fn joined(&self, f: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
+        let nets = f.len() as f64;
+        match self.model.config.aggregate {
+            Aggregate::Mean => f.into_iter().reduce(|a, b| a + b).map(|sum| sum / nets).into_iter().collect(),
+            Aggregate::Min => f,
+        }
     }
 
     /// F (times 1 - gamma) and value of the transitions' own actions by one net, `[rows, ..]`.
@@ -135,6 +149,29 @@ impl ObservationObjective {
         let ahead = self.ahead(frozen, &states, batch.noise.last());
         let met = |f: Tensor<2>| met.clone().map_or_else(|| f.clone(), |met| met + f.clone() * discount);
         ahead.into_iter().map(met).collect()
+    }
+
+    /// The FB losses of all nets together, of F and of what it bootstraps from (times 1 - gamma); all `[rows, d]`.
+    fn pair_losses(
+        &self,
+        f: Vec<Tensor<2>>,
+        b: Tensor<2>,
+        ahead: Vec<Tensor<2>>,
+        target_b: Tensor<2>,
+    ) -> Tensor<1> {
+        let gamma = self.model.config.gamma;
+        let [f, ahead] =
+            [f, ahead].map(|f| f.into_iter().map(|f| f / (1.0 - f64::from(gamma))).collect::<Vec<_>>());
+        // Two nets with one target between them need no matrix of pairs.
+        if let ([f0, f1], [ahead]) = (&f[..], &ahead[..]) {
+            return ops::fb_loss([f0.clone(), f1.clone()], b, ahead.clone(), target_b, gamma, 0.0);
+        }
+        let device = b.device();
+        let products = ahead.into_iter().map(|f| ops::products(f, target_b.clone())); // [rows, rows]
+        // One that is the mean of several already, or several of which the smallest counts.
+        let Some(target) = products.reduce(Tensor::min_pair) else { return Tensor::zeros([1], &device) };
+        let one = |f: Tensor<2>| ops::pair_loss(f, b.clone(), target.clone(), gamma);
+        f.into_iter().map(one).fold(Tensor::zeros([1], &device), |sum, loss| sum + loss)
     }
 
     fn policy_action(&self, states: &States, noise: &Tensor<2>) -> Tensor<2> {
@@ -252,20 +289,7 @@ impl FbObjective for ObservationObjective {
         let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
 
-        let given = model.has_given_features();
         let b = model.b(weights, &batch.to.s); // [rows, d]
-        let target = if given {
-            target_b * (1.0 - gamma) + mean_ahead * gamma // [rows, d]
-        } else {
-            let products =
-                |f: &Tensor<2>| ops::products(f.clone() / (1.0 - gamma), target_b.clone()) * alive.clone();
-            let all = ahead.iter().map(products);
-            let joined = match config.aggregate {
-                Aggregate::Mean => all.reduce(|a, b| a + b).map(|sum| sum / nets),
-                Aggregate::Min => all.reduce(Tensor::min_pair),
-            };
-            joined.unwrap_or_else(|| target_b.clone()) // [rows, rows]
-        };
         let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
         let mut loss = Tensor::zeros([1], &z.device());
         let counts =
@@ -278,15 +302,19 @@ impl FbObjective for ObservationObjective {
             Some((_, sum)) => *sum = sum.clone() + part,
             None => metrics.push((name, part)),
         };
-        for net in &model.forward {
-            let (f, value) = self.own(weights, net, batch); // [rows, d], [rows, 1]
-            let fb = if given {
-                (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean() / dim
-            } else {
-                ops::pair_loss(f / (1.0 - gamma), b.clone(), target.clone(), config.gamma) / dim
-            };
-            add("fb", fb.clone(), &mut metrics);
-            loss = loss + fb * config.fb_coef;
+        let own = model.forward.iter().map(|net| self.own(weights, net, batch)); // [rows, d], [rows, 1]
+        let (f, values): (Vec<_>, Vec<_>) = own.unzip();
+        let fb = if model.has_given_features() {
+            let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]
+            let off = |f: Tensor<2>| (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean();
+            f.into_iter().map(off).fold(Tensor::zeros([1], &z.device()), |sum, off| sum + off)
+        } else {
+            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
+            self.pair_losses(f, b.clone(), ahead, target_b)
+        } / dim;
+        metrics.push(("fb", fb.clone()));
+        loss = loss + fb * config.fb_coef;
+        for value in values {
             if config.value_coef > 0.0 {
                 let off = (value.clone() - value_target.clone()).powf_scalar(2.0).mean();
                 add("value mse", off.clone(), &mut metrics);

@@ -1,7 +1,7 @@
 //! Bellman backups on listed states, on the device: value iteration through given dynamics, then the measure of its policy.
 
 use crate::data::StateTable;
-use crate::nn::{upload, upload_indices};
+use crate::nn::{ops, upload, upload_indices};
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
 
 /// The graph of a state table, on the device.
@@ -169,8 +169,8 @@ impl Backup {
         let mut occupancy = eye * (stays * self.persistence + (1.0 - self.gamma));
         let mut steps = 1;
         while steps < depth {
-            occupancy = occupancy.clone() + bootstrap.clone().matmul(occupancy);
-            bootstrap = bootstrap.clone().matmul(bootstrap);
+            occupancy = ops::group_products(bootstrap.clone(), occupancy.clone(), Some(occupancy));
+            bootstrap = ops::group_products(bootstrap.clone(), bootstrap, None);
             steps *= 2;
         }
         (occupancy, bootstrap)

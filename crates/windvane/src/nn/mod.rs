@@ -69,6 +69,11 @@ pub(crate) fn check_instructions() -> Result<(), NnError> {
     kernels::simd::Level::check()
 }
 
+/// Lets freed memory stay with the process, ready for the next step.
+pub(crate) fn keep_freed_memory() {
+    kernels::pool::keep_freed_memory();
+}
+
 /// The name of the instructions that get used.
 pub(crate) fn instructions() -> &'static str {
     kernels::simd::Level::current().name()

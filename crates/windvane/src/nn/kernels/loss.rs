@@ -23,38 +23,31 @@ impl Weights {
 
 /// Turns gaps into pulls, `weight * gap`, and returns half the sum of `weight * gap^2`.
 #[inline(always)]
-fn gaps(m: &mut [f32], target: &[f32], weight: &[f32], discount: f32) -> f32 {
+fn gaps(m: &mut [f32], target: &[f32], weight: f32, discount: f32) -> f32 {
     let mut lanes = [0.0_f32; LANES];
-    let pull = |m: &mut f32, target: f32, weight: f32, lane: &mut f32| {
+    let pull = |m: &mut f32, target: f32, lane: &mut f32| {
         let gap = discount.mul_add(-target, *m);
         *m = gap * weight;
         *lane = gap.mul_add(*m, *lane);
     };
     let ((m, m_rest), (target, target_rest)) = (m.as_chunks_mut::<LANES>(), target.as_chunks::<LANES>());
-    let (weight, weight_rest) = weight.as_chunks::<LANES>();
-    for ((m, target), weight) in m.iter_mut().zip(target).zip(weight) {
+    for (m, target) in m.iter_mut().zip(target) {
         for i in 0..LANES {
-            pull(&mut m[i], target[i], weight[i], &mut lanes[i]);
+            pull(&mut m[i], target[i], &mut lanes[i]);
         }
     }
-    for (((m, &target), &weight), lane) in m_rest.iter_mut().zip(target_rest).zip(weight_rest).zip(&mut lanes)
-    {
-        pull(m, target, weight, lane);
+    for ((m, &target), lane) in m_rest.iter_mut().zip(target_rest).zip(&mut lanes) {
+        pull(m, target, lane);
     }
     0.5 * sum(lanes)
 }
 
 per_level! {
-    /// Turns one row of `M` into `weight_j * (M_j - discount * target_j)` and returns half the weighted sum of squared
-    /// gaps. Column `skip`, if there is one, neither counts nor pulls.
-    pub(crate) fn gap_row(m: &mut [f32], target: &[f32], weight: &[f32], discount: f32, skip: Option<usize>) -> f32 {
-        let Some(skip) = skip else {
-            return gaps(m, target, weight, discount);
-        };
-        m[skip] = 0.0;
+    /// Turns one row of `M` into `weight * (M_j - discount * target_j)` and returns half the weighted sum of squared gaps.
+    /// Column `skip` neither counts nor pulls, and is left as it is.
+    pub(crate) fn gap_row(m: &mut [f32], target: &[f32], weight: f32, discount: f32, skip: usize) -> f32 {
         let ((left, right), after) = (m.split_at_mut(skip), skip + 1);
-        gaps(left, &target[..skip], &weight[..skip], discount)
-            + gaps(&mut right[1..], &target[after..], &weight[after..], discount)
+        gaps(left, &target[..skip], weight, discount) + gaps(&mut right[1..], &target[after..], weight, discount)
     }
 
     /// What the pairs of a row with itself change: `f_grad` holds `f (b' b)` and becomes f's gradient, `b_grad` gets b's
@@ -111,17 +104,16 @@ per_level! {
         loss
     }
 
-    /// The orthonormality loss row by row: turns `grad`, which holds `weight * b (b^T b)`, into the gradient, and returns what
-    /// the rows' own lengths add to the loss. `skip` says whether a row's pair with itself does not count.
-    pub(crate) fn ortho_rows(b: &[f32], weighted: &[f32], d: usize, grad: &mut [f32], pair: f32, one: f32, skip: bool) -> f64 {
+    /// The orthonormality loss row by row: turns `grad`, which holds `b (b^T b)`, into the gradient, and returns what the rows'
+    /// own lengths add to the loss; a row's pair with itself does not count.
+    pub(crate) fn ortho_rows(b: &[f32], d: usize, grad: &mut [f32], pair: f32, one: f32) -> f64 {
         let mut loss = 0.0;
-        for ((grad, b), weighted) in grad.chunks_exact_mut(d).zip(b.chunks_exact(d)).zip(weighted.chunks_exact(d)) {
-            let own = dot_product(b, weighted); // |b_i|^2, times weight
-            let skipped = if skip { own } else { 0.0 };
-            loss -= f64::from(one) * f64::from(own) + 0.5 * f64::from(pair) * f64::from(skipped) * f64::from(skipped);
-            for (grad, &weighted) in grad.iter_mut().zip(weighted) {
-                let pairs = weighted.mul_add(-skipped, *grad);
-                *grad = 2.0 * (pairs * pair - weighted * one);
+        for (grad, b) in grad.chunks_exact_mut(d).zip(b.chunks_exact(d)) {
+            let own = dot_product(b, b);
+            loss -= f64::from(one) * f64::from(own) + 0.5 * f64::from(pair) * f64::from(own) * f64::from(own);
+            for (grad, &b) in grad.iter_mut().zip(b) {
+                let pairs = b.mul_add(-own, *grad);
+                *grad = 2.0 * (pairs * pair - b * one);
             }
         }
         loss

@@ -126,6 +126,27 @@ impl AllocationController for Buffer {
     }
 }
 
+/// Asks the system's allocator to keep freed memory for the next step: a step frees all its tensors at its end, and to
+/// have their pages cleared and mapped again took an eighth of the time of small ones. Done once for the process.
+pub(crate) fn keep_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        unsafe extern "C" {
+            fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        /// From malloc.h, with the most that each may be or needs to be.
+        const TRIM_THRESHOLD: (i32, i32) = (-1, 1 << 30);
+        const MMAP_THRESHOLD: (i32, i32) = (-3, 1 << 25);
+        ONCE.call_once(|| {
+            for (parameter, value) in [TRIM_THRESHOLD, MMAP_THRESHOLD] {
+                // SAFETY: sets a number inside the allocator, under its own lock. What it refuses stays as it was.
+                unsafe { mallopt(parameter, value) };
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Buffer;

@@ -139,34 +139,12 @@ pub(super) fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount:
     off / (n * (n - 1.0)).max(1.0) * 0.5 - diagonal
 }
 
-pub(super) fn finite_pair_loss(
-    f: Tensor<2>,
-    b: Tensor<2>,
-    target: Tensor<2>,
-    next: Tensor<1, Int>,
-    rho: Tensor<2>,
-    discount: f64,
-) -> Tensor<1> {
-    let n = f.dims()[0];
-    let m = f.matmul(b.transpose()); // [n, states]
-    let reached = m.clone().gather(1, next.reshape([n, 1])).sum();
-    let gap = m - target * discount;
-    ((gap.powi_scalar(2) * rho).sum() * 0.5 - reached) / n.max(1) as f64
-}
-
 pub(super) fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
     let n = b.dims()[0].max(1) as f64;
     let gram = b.clone().matmul(b.clone().transpose()); // [n, n]
     let own = b.powi_scalar(2).sum_dim(1); // [n, 1]
     let off = gram.powi_scalar(2).sum() - own.clone().powi_scalar(2).sum();
     off / (n * (n - 1.0)).max(1.0) * 0.5 - own.sum() / n
-}
-
-pub(super) fn finite_ortho_loss(b: Tensor<2>, rho: Tensor<2>) -> Tensor<1> {
-    let root = rho.clone().sqrt().transpose(); // [states, 1]
-    let scaled = b * root; // rows weigh sqrt(rho)
-    let gram = scaled.clone().transpose().matmul(scaled.clone()); // [d, d]
-    gram.powi_scalar(2).sum() * 0.5 - scaled.powi_scalar(2).sum()
 }
 
 fn diagonal_of(m: Tensor<2>) -> Tensor<2> {

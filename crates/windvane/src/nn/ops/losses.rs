@@ -9,28 +9,16 @@ use crate::nn::kernels::pool::Buffer;
 use crate::nn::kernels::simd::Level;
 use crate::nn::kernels::{loss as kernel, rows as row_kernel};
 use burn_flex::FlexTensor;
-use std::sync::Arc;
 
 /// The forward-backward loss, inputs `[f, b, target]`.
 #[derive(Debug)]
 pub(super) struct PairLoss {
     pub(super) discount: f32,
-    pub(super) pairs: Pairs,
 }
 
-/// Which column belongs to a row, and how columns weigh.
+/// How far features are from orthonormal, pairs of a row with itself left out; input `[b]`.
 #[derive(Debug)]
-pub(super) enum Pairs {
-    /// A batch against itself: column `i` belongs to row `i` and is left out of the squared gaps; the others weigh the same.
-    Batch,
-    /// All states: the column each row led to, and the weight of each state.
-    States(Arc<Vec<usize>>, FlexTensor),
-}
-
-/// How far features are from orthonormal, input `[b]`; with a weight per row, or all the same and pairs of a row with
-/// itself left out.
-#[derive(Debug)]
-pub(super) struct OrthoLoss(pub(super) Option<FlexTensor>);
+pub(super) struct OrthoLoss;
 
 impl Fused<3> for PairLoss {
     /// `f`, `b` and the gradient of `M = f b^T`.
@@ -48,24 +36,16 @@ impl Fused<3> for PairLoss {
             Start::Zero,
         );
         let Weights { pair, one } = Weights::of_batch(n);
-        let weights: Vec<f32> = match &self.pairs {
-            Pairs::Batch => vec![pair; columns],
-            Pairs::States(_, rho) => values(rho).iter().map(|rho| rho * one).collect(),
-        };
         // Each row's loss, summed in double precision and in order below.
         let mut losses = vec![0.0_f64; n];
         let target = values(&target);
         par::chunks2(&mut m, &mut losses, [BLOCK * columns, BLOCK], |block, m, losses| {
             for (i, (m, loss)) in m.chunks_exact_mut(columns).zip(losses).enumerate() {
                 let row = block * BLOCK + i;
-                let (own, skip) = match &self.pairs {
-                    Pairs::Batch => (row, Some(row)),
-                    Pairs::States(next, _) => (next[row], None),
-                };
-                let reached = f64::from(m[own]);
+                let reached = f64::from(m[row]);
                 let target = &target[row * columns..(row + 1) * columns];
-                let gaps = kernel::gap_row(Level::current(), m, target, &weights, self.discount, skip);
-                m[own] -= one;
+                let gaps = kernel::gap_row(Level::current(), m, target, pair, self.discount, row);
+                m[row] = -one;
                 *loss = f64::from(gaps) - reached * f64::from(one);
             }
         });
@@ -100,24 +80,14 @@ impl Fused<1> for OrthoLoss {
         // The sum over all pairs of rows of (b_i . b_j)^2 is the squared norm of b^T b, which is d x d instead of n x n.
         let [b] = inputs.map(rows);
         let ([n, d], level) = (dims(&b), Level::current());
-        let Weights { pair, one } = match &self.0 {
-            None => Weights::of_batch(n),
-            Some(_) => Weights { pair: 1.0, one: 1.0 },
-        };
-        let mut weighted = Buffer::new(n * d); // rows of b times their weight
-        weighted.copy_from_slice(values(&b));
-        if let Some(rho) = &self.0 {
-            for (row, rho) in weighted.chunks_exact_mut(d).zip(values(rho)) {
-                row.iter_mut().for_each(|x| *x *= rho);
-            }
-        }
+        let Weights { pair, one } = Weights::of_batch(n);
         let mut gram = Buffer::new(d * d); // [d, d]
-        let (left, right) = (Mat::new(values(&b), n, d).t(), Mat::new(&weighted, n, d));
-        gemm(level, left, right, MatMut::new(&mut gram, d, d), Start::Zero);
-        let mut grad = Buffer::new(n * d); // 2 b (b^T b), times weight
-        gemm(level, right, Mat::new(&gram, d, d), MatMut::new(&mut grad, n, d), Start::Zero);
+        let rows = Mat::new(values(&b), n, d);
+        gemm(level, rows.t(), rows, MatMut::new(&mut gram, d, d), Start::Zero);
+        let mut grad = Buffer::new(n * d); // b (b^T b)
+        gemm(level, rows, Mat::new(&gram, d, d), MatMut::new(&mut grad, n, d), Start::Zero);
         let mut loss = 0.5 * f64::from(pair) * row_kernel::square_sum(level, &gram);
-        loss += kernel::ortho_rows(level, values(&b), &weighted, d, &mut grad, pair, one, self.0.is_none());
+        loss += kernel::ortho_rows(level, values(&b), d, &mut grad, pair, one);
         (scalar(loss as f32), Some(tensor(grad, [n, d])))
     }
 

@@ -5,6 +5,7 @@ mod affine;
 mod composed;
 mod fb_loss;
 pub(super) mod fused;
+mod groups;
 mod heads;
 mod losses;
 pub(crate) mod muon;
@@ -140,6 +141,27 @@ pub fn products(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
     if fused::applies(&a) { fused::run(losses::Products, [a, b]) } else { a.matmul(b.transpose()) }
 }
 
+/// `onto + a b` in every group, or `a b` alone. Constants: gradients do not pass. Shapes: `a [groups, n, m]`,
+/// `b [groups, m, k]`, `onto [groups, n, k]` -> `[groups, n, k]`.
+///
+/// # Panics
+/// If shapes do not fit each other.
+pub fn group_products(a: Tensor<3>, b: Tensor<3>, onto: Option<Tensor<3>>) -> Tensor<3> {
+    let (a, b) = (a.without_autodiff(), b.without_autodiff());
+    let onto = onto.map(Tensor::without_autodiff);
+    let ([groups, n, m], [others, inner, k]) = (a.dims(), b.dims());
+    assert!(groups == others && m == inner, "{groups} of {n} x {m} times {others} of {inner} x {k}");
+    assert!(onto.as_ref().is_none_or(|x| x.dims() == [groups, n, k]), "onto is not {groups} of {n} x {k}");
+    if fused::applies(&a) {
+        return groups::products(a, b, onto);
+    }
+    let product = a.matmul(b);
+    match onto {
+        Some(onto) => onto + product,
+        None => product,
+    }
+}
+
 /// Each row scaled to length `radius` (a zero row stays zero).
 pub fn sphere(x: Tensor<2>, radius: f32) -> Tensor<2> {
     if fused::applies(&x) {
@@ -177,7 +199,7 @@ pub fn set_mean(x: Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Tensor<
 /// Shapes: `f`, `b [n, d]`, `target [n, n]` (a constant) -> `[1]`.
 pub fn pair_loss(f: Tensor<2>, b: Tensor<2>, target: Tensor<2>, discount: f32) -> Tensor<1> {
     if fused::applies(&f) {
-        fused::run(losses::PairLoss { discount, pairs: losses::Pairs::Batch }, [f, b, target])
+        fused::run(losses::PairLoss { discount }, [f, b, target])
     } else {
         composed::pair_loss(f, b, target, f64::from(discount))
     }
@@ -205,47 +227,9 @@ pub fn fb_loss(
     f0 + f1 + ortho_loss(b) * ortho
 }
 
-/// [`pair_loss`] with the expectation over the second state taken exactly over all states, weighted by `rho`:
-/// `mean_i(0.5 * sum_j rho_j (M_ij - discount * target_ij)^2 - M_i,next(i))`.
-///
-/// Shapes: `f [n, d]`, `b [states, d]`, `target [n, states]` and `rho [1, states]` (constants), `next [n]` -> `[1]`.
-///
-/// # Panics
-/// If `next` names a state that `b` does not have.
-pub fn finite_pair_loss(
-    f: Tensor<2>,
-    b: Tensor<2>,
-    target: Tensor<2>,
-    next: Tensor<1, Int>,
-    rho: Tensor<2>,
-    discount: f32,
-) -> Tensor<1> {
-    if fused::applies(&f) {
-        let states = b.dims()[0];
-        let next = fused::indices(next);
-        next.iter().for_each(|&s| assert!(s < states, "state {s} of {states}"));
-        let rho = fused::rows(fused::primitive(rho.without_autodiff()));
-        let pairs = losses::Pairs::States(Arc::new(next), rho);
-        fused::run(losses::PairLoss { discount, pairs }, [f, b, target])
-    } else {
-        composed::finite_pair_loss(f, b, target, next, rho, f64::from(discount))
-    }
-}
-
 /// How far the rows of `b` are from orthonormal features: `0.5 * mean_offdiag((b b^T)^2) - mean(diag b b^T)`.
 pub fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
-    if fused::applies(&b) { fused::run(losses::OrthoLoss(None), [b]) } else { composed::ortho_loss(b) }
-}
-
-/// [`ortho_loss`] with exact expectations: `0.5 * sum_jk rho_j rho_k (b_j . b_k)^2 - sum_j rho_j |b_j|^2`. Shapes:
-/// `b [states, d]`, `rho [1, states]` (a constant) -> `[1]`.
-pub fn finite_ortho_loss(b: Tensor<2>, rho: Tensor<2>) -> Tensor<1> {
-    if fused::applies(&b) {
-        let rho = fused::rows(fused::primitive(rho.without_autodiff()));
-        fused::run(losses::OrthoLoss(Some(rho)), [b])
-    } else {
-        composed::finite_ortho_loss(b, rho)
-    }
+    if fused::applies(&b) { fused::run(losses::OrthoLoss, [b]) } else { composed::ortho_loss(b) }
 }
 
 /// The number of real tokens of each set, where `None` means all.

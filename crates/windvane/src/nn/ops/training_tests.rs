@@ -125,16 +125,12 @@ fn a_step_reads_nothing_and_uploads_indices_only_with_kernels_and_composed() {
         let mut adam = Adam::new(config, &params);
         let mut target = params.clone();
         let x = upload((0..70 * OBS).map(|i| (i % 13) as f32 / 13.0).collect(), [70, OBS], &device);
-        let rho = Tensor::<2>::full([1, 70], 1.0 / 70.0, &device);
         let before = transfers();
 
         let weights = params.track();
         let b = model.embed(&weights, &x);
-        let next = upload_indices((0..70).rev().collect(), &device);
         let products = ops::products(b.clone(), b.clone()).detach();
-        let loss = model.loss(&weights, &target.weights(), &x)
-            + ops::finite_pair_loss(b.clone(), b.clone(), products, next, rho.clone(), 0.9)
-            + ops::finite_ortho_loss(b, rho);
+        let loss = model.loss(&weights, &target.weights(), &x) + ops::pair_loss(b.clone(), b, products, 0.9);
         let measured = crate::train::measured(&loss);
         let gradients = loss.backward();
         drop(loss);
@@ -143,9 +139,9 @@ fn a_step_reads_nothing_and_uploads_indices_only_with_kernels_and_composed() {
 
         let after = transfers();
         assert_eq!(after.reads, before.reads, "composed: {composed}");
-        // Choices and next states, and composed the lengths of seven sets wherever attention and means ask for them.
+        // Choices, and composed the lengths of seven sets wherever attention and means ask for them.
         let lengths = if composed { 4 * 7 } else { 0 };
-        assert_eq!(after.uploaded - before.uploaded, 70 + 70 + lengths, "composed: {composed}");
+        assert_eq!(after.uploaded - before.uploaded, 70 + lengths, "composed: {composed}");
         assert!(read(measured + norm)[0].is_finite());
     }
     COMPOSED.set(false);
