@@ -2,7 +2,7 @@
 
 use crate::belief::{known_contexts_constants, state_evidence, transition_set};
 use crate::config::Plan;
-use crate::data::{StateKind, replay};
+use crate::data::{StateKind, encoder, replay};
 use crate::error::LearnError;
 use crate::fb::{loss, networks, tasks, tokens_constants};
 use crate::methods::Method;
@@ -77,6 +77,7 @@ impl Stage {
                 let belief = crate::belief::BeliefConfig {
                     cached: 1,
                     refresh: 1,
+                    probe: 0,
                     block_persistence: 0.0,
                     ..belief.clone()
                 };
@@ -100,7 +101,8 @@ pub(crate) fn shared_names(plan: &Plan, seed: u64) -> Result<[String; 2], LearnE
 
 /// Constants in the code that change results.
 fn constants() -> Vec<f64> {
-    let all: [&[f64]; 8] = [
+    let all: [&[f64]; 9] = [
+        encoder::CONSTANTS,
         known_contexts_constants(),
         state_evidence::CONSTANTS,
         transition_set::CONSTANTS,

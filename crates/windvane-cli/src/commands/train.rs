@@ -7,11 +7,10 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use windvane::Planner;
 use windvane::config::layers::Setting;
 use windvane::config::{Plan, RECORDED};
 use windvane::device::{DeviceName, Threads};
-use windvane::eval::{BeliefMode, success};
+use windvane::eval::{BeliefMode, ScoreKind};
 use windvane::methods;
 use windvane::run::{Run, RunContext};
 use windvane::sweep::row::{self, Row};
@@ -117,8 +116,7 @@ impl Train {
         let mut all = Vec::new();
         let mut lines = Vec::new();
         let like = Row::blank(run, &self.preset, crate::revision::REVISION)?;
-        let planners: &[Planner] =
-            if agent.can_plan() { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] };
+        let (planners, kind) = (agent.usual_planners(), &ScoreKind::of(&*world)?);
         let modes: &[BeliefMode] = if run.method.believes() {
             &[BeliefMode::Frozen, BeliefMode::Online]
         } else {
@@ -130,7 +128,7 @@ impl Train {
                 for &planner in planners {
                     let rows = run.scores(&*world, &agent, split, mode, planner)?;
                     // Where there are no contexts there is no score.
-                    scores.push((!rows.is_empty()).then(|| success(&rows)));
+                    scores.push((!rows.is_empty()).then(|| kind.mean(&rows)));
                     all.extend(Row::of_games(&rows, &like));
                 }
                 lines.push((split, mode, scores));
@@ -139,8 +137,8 @@ impl Train {
         row::write(&folder.file(row::SCORES), &all)?;
         if self.json {
             let rows = lines.iter().flat_map(|(split, belief, scores)| {
-                planners.iter().zip(scores).map(move |(planner, success)| {
-                    json!({"split": split, "belief": belief, "planner": planner, "success": success})
+                planners.iter().zip(scores).map(move |(planner, score)| {
+                    json!({"split": split, "belief": belief, "planner": planner, kind.name(): score})
                 })
             });
             return output::json(&json!({"out": self.out, "rows": rows.collect::<Vec<_>>()}));
@@ -149,17 +147,16 @@ impl Train {
             .iter()
             .map(|(split, mode, scores)| {
                 let mut line = vec![format!("{split:?}"), format!("{mode:?}")];
-                line.extend(
-                    scores.iter().map(|success| success.map_or("-".to_owned(), |x| format!("{x:.3}"))),
-                );
+                line.extend(scores.iter().map(|score| score.map_or("-".to_owned(), |x| kind.text(x))));
                 line
             })
             .collect();
         let mut head = vec!["split", "belief"];
         head.extend(planners.iter().map(|planner| planner.title()));
-        output::say(
-            "Success; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.",
-        );
+        output::say(&format!(
+            "{}; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.",
+            kind.title()
+        ));
         output::say(&table::render(&head, &rows));
         Ok(())
     }

@@ -204,6 +204,15 @@ impl Agent {
         }
     }
 
+    /// Who acts in tables of scores: F alone, and the planner beside it where F, too, goes through the predictor's dynamics.
+    pub fn usual_planners(&self) -> &'static [Planner] {
+        let plans = match &self.model {
+            Model::Listed(_) => true,
+            Model::Observations(model) => model.predicts(),
+        };
+        if plans { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] }
+    }
+
     /// Whether it can plan: the predictor's dynamics are there.
     pub fn can_plan(&self) -> bool {
         self.listed().is_some() || self.predictor().is_some()

@@ -19,8 +19,8 @@ use token_set::TokenSet;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, EnvSpec};
 
-pub use state_evidence::StateEvidence;
 pub(crate) use predictor::RowPredictor;
+pub use state_evidence::StateEvidence;
 pub use transition_set::TransitionSet;
 
 /// Constants of known contexts that change results.
@@ -75,6 +75,9 @@ pub struct BeliefConfig {
     pub cached: usize,
     /// `observations`: environment steps between two updates of an online belief.
     pub refresh: usize,
+    /// `observations`: transitions under random actions that an online belief begins with, if no context came before; what a
+    /// policy does by itself may tell little of the dynamics. Paper: 0.
+    pub probe: usize,
     /// `listed`: probability that a move that was blocked once is blocked for good, as by a wall; 0: every try is a new one. F
     /// through the predictor and the planner value a self-transition by
     /// `(1 - block_persistence) V(s) + block_persistence r(s) / (1 - gamma)`.
@@ -129,6 +132,7 @@ impl Default for BeliefConfig {
             posterior: Posterior::Encoder,
             cached: 4096,
             refresh: 10,
+            probe: 0,
             block_persistence: 0.0,
         }
     }
