@@ -45,11 +45,11 @@ class Pendulum:
 
 
 def wander(pendulum, rng):
-    """Random torques, each kept for a while, from anywhere."""
+    """Random torques, a third of them as hard as can be, each kept for a while, from anywhere."""
     observations, actions = [pendulum.begin(rng.uniform(-np.pi, np.pi), rng.uniform(-1, 1))], []
-    torque = rng.uniform(-2, 2)
-    for _ in range(STEPS):
-        torque = rng.uniform(-2, 2) if rng.random() < 0.5 else torque
+    for step in range(STEPS):
+        if step == 0 or rng.random() < 0.5:
+            torque = rng.uniform(-2, 2) if rng.random() < 0.7 else rng.choice([-2.0, 2.0])
         actions.append([torque])
         observations.append(pendulum.step(torque))
     return np.array(observations), np.array(actions, np.float32)

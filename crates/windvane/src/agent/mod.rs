@@ -292,8 +292,11 @@ impl Agent {
             }
             _ => {
                 let Visited { states, shares, b, .. } = &*self.visited;
-                let rows = states.chunks_exact(self.spec().obs_dim()).zip(shares).zip(b.chunks_exact(dim));
-                rows.for_each(|((obs, share), b)| add(b, share * reward.of(obs)));
+                let mut rewards: Vec<f32> =
+                    states.chunks_exact(self.spec().obs_dim()).map(|obs| reward.of(obs)).collect();
+                self.visited.centre(&mut rewards);
+                let rows = rewards.iter().zip(shares).zip(b.chunks_exact(dim));
+                rows.for_each(|((reward, share), b)| add(b, share * reward));
             }
         }
         latent::project(&mut z);
