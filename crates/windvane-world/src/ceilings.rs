@@ -1,11 +1,11 @@
 //! What is achievable: reference players who are given the information, measured under the evaluation protocol.
 
-use crate::env::{ActionBuf, Cmdp, ContextId, Split, Start};
+use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split, Start};
 use crate::error::WorldError;
 use crate::grid::{Dynamics, Planner, Posterior, Prior};
 use crate::protocol::{Game, Outcome, Player, RandomPlayer, rollout};
 use crate::registry::{WorldConfig, make};
-use crate::reward::Reward;
+use crate::reward::{Reward, Task};
 use crate::rng::{self, Rng};
 use crate::trajectory::Trajectory;
 use rayon::prelude::*;
@@ -60,8 +60,9 @@ pub struct Played {
 }
 
 /// Lets the reference players of a world play: `random`, `shortest-path` with the true map (`oracle` where the task is no
-/// goal: it knows the context and does what it can), on Pointmass `beeline`
-/// (straight for the goal, sliding along walls), and on grids
+/// goal: it knows the context and does what it can; `oracle-misled` takes it for another one, `oracle-untold` for none), `still`
+/// where actions are vectors and the task is no goal, on Pointmass `beeline` (straight for the goal, sliding along walls), and on
+/// grids
 ///
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
 /// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
@@ -130,6 +131,21 @@ fn games_in(
     Ok(games)
 }
 
+/// Who does nothing, in the middle of what can be done.
+struct Still;
+
+impl Player for Still {
+    fn begin(&mut self, _: &Task, _: &[f32]) -> Result<(), WorldError> {
+        Ok(())
+    }
+
+    fn act(&mut self, _: &[f32], _: &mut Rng, action: &mut ActionBuf) {
+        if let ActionBuf::Continuous(values) = action {
+            values.fill(0.0);
+        }
+    }
+}
+
 /// One world and what its reference players know of it.
 pub struct Referee<'a> {
     world: &'a dyn Cmdp,
@@ -157,6 +173,13 @@ impl<'a> Referee<'a> {
         Ok(Self { world, priors: priors.transpose()? })
     }
 
+    /// The context after `context` in its split, for players who are told a wrong one; nothing where there is one alone.
+    fn other(&self, context: ContextId) -> Option<ContextId> {
+        let split = [Split::Train, Split::Test].map(|split| self.world.contexts(split));
+        let of = split.into_iter().find(|contexts| contexts.len() > 1 && contexts.contains(&context))?;
+        of.iter().cycle().skip_while(|other| **other != context).nth(1).copied()
+    }
+
     /// One game for each player; those with a belief play it once after each of `lengths` steps of `walk`.
     pub fn play<'p>(
         &'p self,
@@ -172,13 +195,25 @@ impl<'a> Referee<'a> {
             Ok(())
         };
         play("random", 0, &mut RandomPlayer(spec.action.clone()))?;
-        if let Some((name, mut player)) = self.world.ignorant() {
+        let is_goal = matches!(game.task.reward, Reward::Goal { .. });
+        if !is_goal && matches!(spec.action, ActionSpace::Continuous { .. }) {
+            play("still", 0, &mut Still)?;
+        }
+        // Who is good at the world's own task alone is no measure of the others.
+        let own = is_goal || self.world.tasks(game.context)?[0].name == game.task.name;
+        if let Some((name, mut player)) = self.world.ignorant().filter(|_| own) {
             play(name, 0, player.as_mut())?;
         }
-        if let Some(mut player) = self.world.oracle(game.context)? {
-            let name =
-                if matches!(game.task.reward, Reward::Goal { .. }) { "shortest-path" } else { "oracle" };
-            play(name, 0, player.as_mut())?;
+        if let Some(mut player) = self.world.oracle(game.context)?.filter(|_| own) {
+            play(if is_goal { "shortest-path" } else { "oracle" }, 0, player.as_mut())?;
+            if let Some(mut misled) = self
+                .other(game.context)
+                .filter(|_| !is_goal)
+                .and_then(|other| self.world.oracle(other).transpose())
+                .transpose()?
+            {
+                play("oracle-misled", 0, misled.as_mut())?;
+            }
         }
         let Some(priors) = &self.priors else { return Ok(games) };
         if let Some(average) = &priors.average {

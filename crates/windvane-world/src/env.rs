@@ -10,6 +10,7 @@ use crate::reward::Task;
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 
 /// One coordinate of an observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +97,10 @@ pub trait Cmdp: Send + Sync {
     /// Mazes of any kind say `kind`, `width`, `height`, `rows` of text (`#` wall, `.` free), `cell_size` and `origin`
     /// (the observation at the middle of the cell in column 0 of row 0), `start` and `goals` (observations).
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError>;
+    /// Takes the experts that the data set at `data` comes from as the players below, where there are any.
+    fn take_experts(&mut self, _data: &Path) -> Result<(), WorldError> {
+        Ok(())
+    }
     /// A player who knows the context and takes the shortest way to any goal, or does best at the world's own tasks; nothing
     /// where none is known.
     fn oracle(&self, _context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {

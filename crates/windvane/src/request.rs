@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::config::layers::Layers;
 use crate::config::{Plan, RECORDED};
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, success};
+use crate::eval::{BeliefMode, ScoreKind};
 use crate::methods;
 use crate::planner::Planner;
 use crate::run::Run;
@@ -39,16 +39,15 @@ pub struct Request {
     pub belief: Option<PathBuf>,
 }
 
-/// How a trained run fares in one split, with one kind of belief: the share of successes by each planner, in the order of
-/// [`planners`]; nothing where there are no contexts.
+/// How a trained run fares in one split, with one kind of belief, by each planner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// Contexts seen in training, or not.
     pub split: Split,
     /// Whether the belief went on learning.
     pub belief: BeliefMode,
-    /// Who chose actions, and how often that led to success.
-    pub success: Vec<(Planner, Option<f64>)>,
+    /// Who chose actions, and the score of that ([`ScoreKind`]); nothing where there are no contexts.
+    pub by: Vec<(Planner, Option<f64>)>,
 }
 
 impl Request {
@@ -96,11 +95,6 @@ pub fn laid(
     set.iter().try_fold(layers, |layers, assignment| layers.set(assignment))
 }
 
-/// Those who can choose actions for an agent.
-pub fn planners(agent: &Agent) -> &'static [Planner] {
-    if agent.can_plan() { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] }
-}
-
 /// Plays seen and unseen contexts with a trained agent and writes the rows of all games into the run's folder; `None` if it was
 /// interrupted. `names` are what rows call the settings, and the program's revision.
 pub fn take_scores(
@@ -114,19 +108,20 @@ pub fn take_scores(
     let like = Row::blank(run, setting, revision)?;
     let modes: &[BeliefMode] =
         if run.method.believes() { &[BeliefMode::Frozen, BeliefMode::Online] } else { &[BeliefMode::Frozen] };
+    let kind = ScoreKind::of(world)?;
     let (mut all, mut scores) = (Vec::new(), Vec::new());
     for &belief in modes {
         for split in [Split::Train, Split::Test] {
             let mut by = Vec::new();
-            for &planner in planners(agent) {
+            for &planner in agent.usual_planners() {
                 if interrupt.load(Ordering::Relaxed) {
                     return Ok(None);
                 }
                 let rows = run.scores(world, agent, split, belief, planner)?;
-                by.push((planner, (!rows.is_empty()).then(|| success(&rows))));
+                by.push((planner, (!rows.is_empty()).then(|| kind.mean(&rows))));
                 all.extend(Row::of_games(&rows, &like));
             }
-            scores.push(Score { split, belief, success: by });
+            scores.push(Score { split, belief, by });
         }
     }
     row::write(&folder.file(row::SCORES), &all)?;

@@ -13,7 +13,7 @@ use crate::config::Plan;
 use crate::data::{Experience, Replay, StateTable};
 use crate::diagnostics::exact;
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate, success};
+use crate::eval::{BeliefMode, EvalConfig, ScoreKind, ScoreRow, evaluate};
 use crate::fb::actor::ActorTrainer;
 use crate::fb::conditioning::{self, Conditioner};
 use crate::fb::listed::ListedObjective;
@@ -143,7 +143,9 @@ impl Run {
             train: Some(self.plan.data.train_contexts),
             test: Some(self.plan.data.test_contexts),
         };
-        Ok(make(&self.plan.env, &sizes)?)
+        let mut world = make(&self.plan.env, &sizes)?;
+        world.take_experts(&self.data)?;
+        Ok(world)
     }
 
     /// Whether a belief or its predictor is trained before F.
@@ -437,12 +439,17 @@ impl Run {
                 return Ok(Evaluation::default());
             };
             let score = |split| evaluate(at.world, &agent, split, BeliefMode::Frozen, &quick, self.seed);
-            let known = success(&score(Split::Train)?);
-            let mut scores: Scores =
-                vec![("train success", known), ("test success", success(&score(Split::Test)?))];
+            let kind = ScoreKind::of(at.world)?;
+            let [known, unseen] = [score(Split::Train)?, score(Split::Test)?].map(|rows| kind.mean(&rows));
+            let [train, test] = match kind {
+                ScoreKind::Success => ["train success", "test success"],
+                ScoreKind::Return(_) => ["train return", "test return"],
+            };
+            let mut scores: Scores = vec![(train, known), (test, unseen)];
             scores.extend(exact::metrics(&agent, at.world, &quick, self.seed)?);
             // Unseen contexts must not decide when to stop.
-            Ok(Evaluation { scores, good_enough: known >= self.plan.stop_at })
+            let good_enough = kind == ScoreKind::Success && known >= self.plan.stop_at;
+            Ok(Evaluation { scores, good_enough })
         };
         let steps = stage.steps(&self.plan);
         let schedule = Schedule {

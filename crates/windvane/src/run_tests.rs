@@ -117,6 +117,13 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
                 "actor.bc=0.1",
             ],
         ),
+        ("pendulum", "standard", vec!["encoder.action_repeat=1", "belief.probe=3"]),
+        ("pendulum", "standard", vec!["fb.forward=predictor", "encoder.action_repeat=2"]),
+        (
+            "pendulum",
+            "standard",
+            vec!["actor.kind=weighted", "belief.posterior=encoder", "encoder.action_repeat=1"],
+        ),
     ]
 }
 
@@ -293,4 +300,45 @@ fn a_goal_is_b_of_its_state_and_a_reward_the_mean_of_rewarded_features() {
     assert!((z.iter().map(|x| x * x).sum::<f32>() - dim as f32).abs() < 1e-2);
     let acting = Acting::F_ALONE;
     assert_eq!(acting.planner, Planner::None, "F alone is what acts by default");
+}
+
+/// Pendulums whose motors may be reversed: the difference between the mean beliefs of the two kinds tells them apart, also
+/// where mass and length were never met.
+#[test]
+fn twenty_transitions_tell_the_sign_of_unseen_pendulums_by_a_linear_decoder() {
+    let place = tempfile::tempdir().unwrap();
+    let set = [
+        "data.train_contexts=20",
+        "data.test_contexts=20",
+        "belief.steps=300",
+        "belief.batch=32",
+        "fb.net.trunk=[16]",
+        "eval.context_steps=20",
+    ];
+    let run = run_of("pendulum", "standard", "bfb", place.path(), &[&set]);
+    let (agent, world) = (trained(&run, u64::MAX).unwrap(), run.world().unwrap());
+    let beliefs = |split| -> Vec<(f32, Vec<f32>)> {
+        let contexts = world.contexts(split).iter();
+        let belief = |context: &windvane_world::ContextId| {
+            let walk = crate::eval::explore(&*world, *context, &run.plan.eval, 1, 0).unwrap();
+            (1.0 - 2.0 * (context.0 % 2) as f32, agent.beliefs(&[&walk]))
+        };
+        contexts.map(belief).collect()
+    };
+    let known = beliefs(Split::Train);
+    let dim = known[0].1.len();
+    let mean = |sign: f32, i: usize| {
+        let of = known.iter().filter(|(s, _)| *s == sign).map(|(_, h)| h[i]);
+        of.sum::<f32>() / (known.len() / 2) as f32
+    };
+    let right = |(sign, h): &(f32, Vec<f32>)| {
+        let side = (0..dim).map(|i| {
+            let [ahead, reversed] = [1.0, -1.0].map(|sign| mean(sign, i));
+            (h[i] - f32::midpoint(ahead, reversed)) * (ahead - reversed)
+        });
+        side.sum::<f32>().signum() == *sign
+    };
+    let unseen = beliefs(Split::Test);
+    let count = unseen.iter().filter(|pair| right(pair)).count();
+    assert!(count >= 19, "{count} of {}", unseen.len());
 }

@@ -2,7 +2,7 @@
 
 use crate::belief::{known_contexts_constants, state_evidence, transition_set};
 use crate::config::Plan;
-use crate::data::{StateKind, replay};
+use crate::data::{StateKind, encoder, replay};
 use crate::error::LearnError;
 use crate::fb::{loss, networks, tasks, tokens_constants};
 use crate::methods::Method;
@@ -77,6 +77,7 @@ impl Stage {
                 let belief = crate::belief::BeliefConfig {
                     cached: 1,
                     refresh: 1,
+                    probe: 0,
                     block_persistence: 0.0,
                     ..belief.clone()
                 };
@@ -92,7 +93,8 @@ impl Stage {
 
     /// The constants in the code that change its result: its own, and for the agent those of the belief that it acts on.
     fn constants(self) -> Vec<f64> {
-        let belief: [&[f64]; 4] = [
+        let belief: [&[f64]; 5] = [
+            encoder::CONSTANTS,
             known_contexts_constants(),
             state_evidence::CONSTANTS,
             transition_set::CONSTANTS,
@@ -101,7 +103,7 @@ impl Stage {
         let fb: [&[f64]; 3] = [loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS];
         match self {
             Self::Belief => belief.concat(),
-            Self::Features => [replay::CONSTANTS, networks::CONSTANTS].concat(),
+            Self::Features => [encoder::CONSTANTS, replay::CONSTANTS, networks::CONSTANTS].concat(),
             Self::Agent => [belief.concat(), fb.concat(), tokens_constants()].concat(),
         }
     }

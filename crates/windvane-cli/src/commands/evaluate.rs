@@ -127,6 +127,7 @@ impl Eval {
                 name.to_owned(),
                 format!("{:.3}", success(&rows)),
                 if steps.is_empty() { "-".to_owned() } else { format!("{:.1}", mean(&steps)) },
+                format!("{:.1}", mean(&rows.iter().map(|row| f64::from(row.reward)).collect::<Vec<_>>())),
                 rows.len().to_string(),
             ]
         };
@@ -136,9 +137,15 @@ impl Eval {
             .collect();
         let games = rows.len().to_string();
         lines.push(line("all", rows));
-        lines.push(vec!["random actions".into(), format!("{random:.3}"), String::new(), games]);
+        lines.push(vec![
+            "random actions".into(),
+            format!("{random:.3}"),
+            String::new(),
+            String::new(),
+            games,
+        ]);
         output::say(&player(run));
-        output::say(&table::render(&["task", "success", "steps when successful", "games"], &lines));
+        output::say(&table::render(&["task", "success", "steps when successful", "return", "games"], &lines));
         output::say(&format!("adapting to a new context: {:.1} ms", seconds * 1e3));
         Ok(())
     }

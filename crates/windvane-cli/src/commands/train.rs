@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use windvane::config::layers::Setting;
 use windvane::device::{DeviceName, Threads};
-use windvane::request::{Request, Score, planners, take_scores};
+use windvane::eval::ScoreKind;
+use windvane::request::{Request, Score, take_scores};
 use windvane::run::{Run, RunContext};
 use windvane::{methods, train::folder::RunFolder};
 
@@ -109,26 +110,28 @@ impl Train {
         if run.recorded.is_some() {
             return self.without_scores();
         }
+        let (planners, kind) = (agent.usual_planners(), &ScoreKind::of(&*world)?);
         let names = [self.preset.as_str(), REVISION];
         let scores = take_scores(run, folder, &*world, &agent, names, interrupt)?.ok_or(Stopped)?;
         if self.json {
-            let rows = scores.iter().flat_map(|Score { split, belief, success }| {
-                success.iter().map(move |(planner, success)| {
-                    json!({"split": split, "belief": belief, "planner": planner, "success": success})
+            let rows = scores.iter().flat_map(|Score { split, belief, by }| {
+                by.iter().map(move |(planner, score)| {
+                    json!({"split": split, "belief": belief, "planner": planner, kind.name(): score})
                 })
             });
             return output::json(&json!({"out": self.out, "rows": rows.collect::<Vec<_>>()}));
         }
-        let line = |Score { split, belief, success }: &Score| {
-            let shares = success.iter().map(|(_, x)| x.map_or("-".to_owned(), |x| format!("{x:.3}")));
+        let line = |Score { split, belief, by }: &Score| {
+            let shares = by.iter().map(|(_, x)| x.map_or("-".to_owned(), |x| kind.text(x)));
             [format!("{split:?}"), format!("{belief:?}")].into_iter().chain(shares).collect()
         };
         let rows: Vec<Vec<String>> = scores.iter().map(line).collect();
         let mut head = vec!["split", "belief"];
-        head.extend(planners(&agent).iter().map(|planner| planner.title()));
-        output::say(
-            "Success; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.",
-        );
+        head.extend(planners.iter().map(|planner| planner.title()));
+        output::say(&format!(
+            "{}; \"F alone\" acts by the forward map, \"with planner\" by value iteration on the belief's dynamics.",
+            kind.title()
+        ));
         output::say(&table::render(&head, &rows));
         Ok(())
     }

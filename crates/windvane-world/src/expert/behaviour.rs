@@ -76,6 +76,12 @@ impl Expert {
         Ok(Self { gaits: Arc::new(file::load(path)?), pure: false })
     }
 
+    /// The expert whom the data set at `data` comes from; nothing where there is none.
+    pub fn beside(data: &Path) -> Result<Option<Self>, WorldError> {
+        let path = beside(data);
+        path.exists().then(|| Self::load(&path)).transpose()
+    }
+
     /// Writes it to a file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), WorldError> {
         file::save(path, &self.gaits)

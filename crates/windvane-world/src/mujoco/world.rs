@@ -7,10 +7,13 @@ use crate::batch::BatchEnv;
 use crate::collect::Policy;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
+use crate::expert::Expert;
+use crate::protocol::Player;
 use crate::reward::Task;
 use crate::rng::Rng;
 use serde_json::json;
 use std::f64::consts::TAU;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Steps in an episode.
@@ -85,6 +88,8 @@ pub(crate) struct AntWorld {
     model: AntModel,
     train: Vec<ContextId>,
     test: Vec<ContextId>,
+    /// Whom data come from, once they are there.
+    expert: Option<Expert>,
 }
 
 impl AntWorld {
@@ -113,6 +118,7 @@ impl AntWorld {
             train: first(Split::Train, sizes[0])?,
             test: first(Split::Test, sizes[1])?,
             model: AntModel::load()?,
+            expert: None,
         })
     }
 
@@ -149,6 +155,21 @@ impl Cmdp for AntWorld {
         let mut about = json!(self.hidden(context)?);
         about["kind"] = json!("ant");
         Ok(about)
+    }
+
+    fn take_experts(&mut self, data: &Path) -> Result<(), WorldError> {
+        self.expert = Expert::beside(data)?;
+        Ok(())
+    }
+
+    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+        let Some(expert) = &self.expert else { return Ok(None) };
+        Ok(Some(Box::new(expert.player(&self.hidden(context)?))))
+    }
+
+    fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
+        let expert = self.expert.as_ref()?;
+        Some(("oracle-untold", Box::new(expert.told_nothing())))
     }
 
     fn behaviour(&self) -> Policy {

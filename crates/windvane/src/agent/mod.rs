@@ -252,6 +252,15 @@ impl Agent {
         }
     }
 
+    /// Who acts in tables of scores: F alone, and the planner beside it where F, too, goes through the predictor's dynamics.
+    pub fn usual_planners(&self) -> &'static [Planner] {
+        let plans = match &self.model {
+            Model::Listed(_) => true,
+            Model::Observations(model) => model.predicts(),
+        };
+        if plans { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] }
+    }
+
     /// Whether it can plan: the predictor's dynamics are there.
     pub fn can_plan(&self) -> bool {
         self.listed().is_some() || self.predictor().is_some()
@@ -338,8 +347,11 @@ impl Agent {
             }
             _ => {
                 let Visited { states, shares, b, .. } = &*self.visited;
-                let rows = states.chunks_exact(self.spec().obs_dim()).zip(shares).zip(b.chunks_exact(dim));
-                rows.for_each(|((obs, share), b)| add(b, share * reward.of(obs)));
+                let mut rewards: Vec<f32> =
+                    states.chunks_exact(self.spec().obs_dim()).map(|obs| reward.of(obs)).collect();
+                self.visited.centre(&mut rewards);
+                let rows = rewards.iter().zip(shares).zip(b.chunks_exact(dim));
+                rows.for_each(|((reward, share), b)| add(b, share * reward));
             }
         }
         latent::project(&mut z);

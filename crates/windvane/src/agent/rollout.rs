@@ -136,7 +136,7 @@ impl VectorRollout<'_> {
     }
 
     /// Chooses the next action of episodes on observations.
-    fn decide(&mut self, which: &[usize], obs: &[f32]) {
+    fn decide(&mut self, which: &[usize], obs: &[f32], games: &mut [Game]) {
         let agent = self.agent;
         let Model::Observations(model) = &agent.model else { return };
         if which.is_empty() {
@@ -171,8 +171,11 @@ impl VectorRollout<'_> {
                 }
             }
         };
-        for (&number, action) in which.iter().zip(actions) {
+        for (&number, mut action) in which.iter().zip(actions) {
             let episode = &mut self.episodes[number];
+            if self.online && episode.evidence.transitions() < agent.settings.belief.probe {
+                agent.spec().action.sample(&mut games[number].rng, &mut action);
+            }
             (episode.held, episode.left) = (action, model.codec.action_repeat());
         }
     }
@@ -200,7 +203,7 @@ impl Team for VectorRollout<'_> {
         let dims = self.agent.spec().obs_dim();
         let free = running.iter().zip(obs.chunks_exact(dims)).filter(|(i, _)| self.episodes[**i].left == 0);
         let (which, free): (Vec<usize>, Vec<&[f32]>) = free.map(|(&i, obs)| (i, obs)).unzip();
-        self.decide(&which, &free.concat());
+        self.decide(&which, &free.concat(), games);
         for (&number, obs) in running.iter().zip(obs.chunks_exact(dims)) {
             if let Some(action) = self.listed_action(&games[number], number, obs) {
                 self.episodes[number].held = action;

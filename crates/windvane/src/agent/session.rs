@@ -22,6 +22,7 @@ use crate::nn::RowPair;
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
 use std::sync::Arc;
+use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, ActionBuf, ContextId, Prompt};
 
@@ -253,7 +254,12 @@ impl Session {
     /// The action that F chooses at `obs`, whatever is being held.
     pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
         self.check(obs)?;
-        let action = self.choose(obs);
+        let mut action = self.choose(obs);
+        let Adapted { agent, evidence, .. } = &self.adapted;
+        if self.online && agent.listed().is_none() && evidence.transitions() < agent.settings.belief.probe {
+            let mut rng = stream(agent.seed, "probe", &[evidence.transitions() as u64]);
+            agent.spec().action.sample(&mut rng, &mut action);
+        }
         if let ActionBuf::Continuous(values) = &action
             && values.iter().any(|x| !x.is_finite())
         {

@@ -22,6 +22,8 @@ pub struct Visited {
     pub b: Vec<f32>,
     /// d.
     pub dim: usize,
+    /// Whether the mean over these states is taken off a reward before it becomes z ([`crate::fb::FbConfig::centred_rewards`]).
+    pub centred: bool,
 }
 
 /// How a reward becomes a task vector.
@@ -56,14 +58,26 @@ impl Visited {
         let mut states = vec![0.0; table.states() * table.spec().obs_dim()];
         let rows = states.chunks_exact_mut(table.spec().obs_dim());
         rows.enumerate().for_each(|(state, obs)| table.write_obs(state, obs));
-        Self { states, shares: table.rho().to_vec(), b: model.backward(), dim: model.config().dim }
+        Self {
+            states,
+            shares: table.rho().to_vec(),
+            b: model.backward(),
+            dim: model.config().dim,
+            centred: false,
+        }
     }
 
     /// Observations `[rows * dims]`, each as often visited as the others.
     pub(crate) fn observations(model: &ObservationModel, states: Vec<f32>) -> Self {
         let count = states.len() / model.codec.dims();
         let b = model.backward(&states);
-        Self { shares: vec![1.0 / count.max(1) as f32; count], dim: model.dim(), states, b }
+        Self {
+            shares: vec![1.0 / count.max(1) as f32; count],
+            dim: model.dim(),
+            centred: model.config.centred_rewards,
+            states,
+            b,
+        }
     }
 
     /// The task vector of a prompt. Each part's vector is brought to the sphere before its weight counts, so that weights
@@ -87,8 +101,9 @@ impl Visited {
                     self.solve(&backward(&states), &rewards, &shares, false, inference)
                 }
                 Checked::Formula(formula) => {
-                    let rewards = formula.of_rows(&self.states)?;
+                    let mut rewards = formula.of_rows(&self.states)?;
                     refuse_constant(formula.text(), &rewards)?;
+                    self.centre(&mut rewards);
                     let explained = self.explained(&rewards);
                     fit = Some(fit.map_or(explained, |fit| fit.min(explained)));
                     self.solve(&self.b, &rewards, &self.shares, false, inference)
@@ -124,6 +139,14 @@ impl Visited {
         refuse_nothing(&z)?;
         latent::project(&mut z);
         Ok(TaskCode { z, inference, fit: Some(self.explained(rewards)), warnings: Vec::new() })
+    }
+
+    /// Takes the mean off rewards of these states, where that is asked for.
+    pub(crate) fn centre(&self, rewards: &mut [f32]) {
+        if self.centred {
+            let mean: f32 = rewards.iter().zip(&self.shares).map(|(r, share)| r * share).sum();
+            rewards.iter_mut().for_each(|r| *r -= mean);
+        }
     }
 
     /// The vector of rewards at states of which `b [rows, d]` is B. The spread of B is taken over all visited states where a
@@ -221,7 +244,7 @@ mod tests {
 
     fn visited() -> Visited {
         let states: Vec<f32> = (0..100).flat_map(|i| [(i % 10) as f32, (i / 10) as f32]).collect();
-        Visited { b: backward(&states), shares: vec![0.01; 100], states, dim: 3 }
+        Visited { b: backward(&states), shares: vec![0.01; 100], states, dim: 3, centred: false }
     }
 
     fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {

@@ -75,6 +75,9 @@ pub struct BeliefConfig {
     pub cached: usize,
     /// `observations`: environment steps between two updates of an online belief.
     pub refresh: usize,
+    /// `observations`: transitions under random actions that an online belief begins with, if no context came before; what a
+    /// policy does by itself may tell little of the dynamics. Paper: 0.
+    pub probe: usize,
     /// `listed`: probability that a move that was blocked once is blocked for good, as by a wall; 0: every try is a new one. F
     /// through the predictor and the planner value a self-transition by
     /// `(1 - block_persistence) V(s) + block_persistence r(s) / (1 - gamma)`; and dynamics agree with what the context itself
@@ -130,6 +133,7 @@ impl Default for BeliefConfig {
             posterior: Posterior::Encoder,
             cached: 4096,
             refresh: 10,
+            probe: 0,
             block_persistence: 0.0,
         }
     }

@@ -94,7 +94,15 @@ const PRESETS: &[Preset] = &[
     preset!("pointmass", "faithful", "pointmass-faithful.toml"),
     preset!("pointmass", "paper", "pointmass-paper.toml"),
     preset!("pendulum", "standard", "pendulum.toml"),
+    preset!("pendulum", "quick", "pendulum-quick.toml"),
+    preset!("ant-fault", "standard", "ant-fault.toml"),
+    preset!("ant-wind", "standard", "ant-wind.toml"),
     Preset { env: RECORDED, name: "standard", text: include_str!("../../../../configs/recorded.toml") },
+    Preset {
+        env: RECORDED,
+        name: "vectors",
+        text: include_str!("../../../../configs/recorded-vectors.toml"),
+    },
 ];
 
 impl Plan {
@@ -253,6 +261,7 @@ impl Plan {
             ("belief.min_context", belief.min_context as u64, 1, MANY),
             ("belief.cached", belief.cached as u64, 1, MANY),
             ("belief.refresh", belief.refresh as u64, 1, MANY),
+            ("belief.probe", belief.probe as u64, 0, MANY),
             ("fb.dim", fb.dim as u64, 2, WIDTH),
             ("fb.net.width", fb.net.width as u64, 4, WIDTH),
             ("fb.net.blocks", fb.net.blocks as u64, 0, 64),
@@ -304,7 +313,7 @@ impl Plan {
     }
 
     /// Numbers of at least 0.
-    fn not_negative(&self) -> [(&'static str, f64); 15] {
+    fn not_negative(&self) -> [(&'static str, f64); 16] {
         let Self { encoder, belief, fb, actor, .. } = self;
         [
             ("encoder.box_side", encoder.box_side),
@@ -322,6 +331,7 @@ impl Plan {
             ("fb.clip", f64::from(fb.clip)),
             ("actor.rate", f64::from(actor.rate)),
             ("actor.bc", actor.bc),
+            ("actor.temperature", actor.temperature),
         ]
     }
 }

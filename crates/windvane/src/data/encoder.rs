@@ -17,6 +17,10 @@ const MOST_VALUES: usize = 64;
 const WIDEST: f32 = 1e4;
 /// Nor does one whose half is more than so many standard deviations of them: a few outliers made it.
 const LOOSE: f32 = 3.0;
+/// Coordinates are cut off here: three half ranges, or six standard deviations. A network is not asked about what no data shows.
+const FARTHEST: f32 = 3.0;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[LOOSE as f64, FARTHEST as f64];
 
 /// From observations to network inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +39,7 @@ pub struct ObservationEncoder {
 enum Coordinate {
     /// One of so many values from `low`.
     Whole { low: f32, values: usize },
-    /// `(x - middle) * scale`.
+    /// `(x - middle) * scale`, cut off at [`FARTHEST`].
     Smooth { middle: f32, scale: f32 },
 }
 
@@ -111,7 +115,7 @@ impl ObservationEncoder {
                     out[at] = 1.0;
                 }
                 Coordinate::Smooth { middle, scale } => {
-                    place[next] = (x - middle) * scale;
+                    place[next] = ((x - middle) * scale).clamp(-FARTHEST, FARTHEST);
                     out.push(place[next]);
                     next += 1;
                 }
@@ -165,7 +169,7 @@ impl DeviceEncoder {
                     parts.push((x - ramp.clone()).abs().lower_elem(0.5).float());
                 }
                 (Coordinate::Smooth { middle, scale }, _) => {
-                    let x = (x - middle) * scale;
+                    let x = ((x - middle) * scale).clamp(-FARTHEST, FARTHEST);
                     smooth.push(x.clone());
                     parts.push(x);
                 }

@@ -11,7 +11,7 @@ use windvane_world::collect::{Actor, Behaviour as _, Policy};
 use windvane_world::protocol::{Game, Outcome, RandomPlayer, Team, play, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Actions, Cmdp, ContextId, Env, Rng, Split, Start, Task};
+use windvane_world::{Actions, Cmdp, ContextId, Env, Reward, Rng, Split, Start, Task};
 
 /// How the belief is used while acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,6 +224,58 @@ impl Team for Timed<'_> {
         next: &[f32],
     ) -> Result<(), LearnError> {
         self.team.observe(running, obs, actions, next)
+    }
+}
+
+/// What the games of a world are scored by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScoreKind {
+    /// The share that reached their goal, or held what was to be held.
+    Success,
+    /// The mean return of the task with this name: rewards without a goal.
+    Return(String),
+}
+
+impl ScoreKind {
+    /// What `world` is scored by: success where its first task has one, else the return of that task.
+    pub fn of(world: &dyn Cmdp) -> Result<Self, LearnError> {
+        let contexts = [Split::Train, Split::Test].map(|split| world.contexts(split).first());
+        let Some(&context) = contexts.into_iter().flatten().next() else { return Ok(Self::Success) };
+        Ok(match world.tasks(context)?.into_iter().next() {
+            Some(Task { name, reward: Reward::Function(_) | Reward::Labelled { .. } }) => Self::Return(name),
+            _ => Self::Success,
+        })
+    }
+
+    /// The score of games.
+    pub fn mean(&self, rows: &[ScoreRow]) -> f64 {
+        let Self::Return(task) = self else { return success(rows) };
+        let of_task = || rows.iter().filter(|row| row.task == *task);
+        of_task().map(|row| f64::from(row.reward)).sum::<f64>() / of_task().count().max(1) as f64
+    }
+
+    /// As keys call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Return(_) => "return",
+        }
+    }
+
+    /// As tables call it.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Success => "Success".to_owned(),
+            Self::Return(task) => format!("Return of the task \"{task}\""),
+        }
+    }
+
+    /// A score with as many digits as say something.
+    pub fn text(&self, score: f64) -> String {
+        match self {
+            Self::Success => format!("{score:.3}"),
+            Self::Return(_) => format!("{score:.1}"),
+        }
     }
 }
 

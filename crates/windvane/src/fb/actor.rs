@@ -1,4 +1,4 @@
-//! The actor for continuous actions: DDPG on F z, with behaviour cloning where it is asked for.
+//! The actor for continuous actions: DDPG on F z, with behaviour cloning where it is asked for, or either alone.
 
 use super::config::FbConfig;
 use super::networks::{NetInput, TwoInputNet};
@@ -19,6 +19,10 @@ pub enum ActorKind {
     /// Nobody: the best on F z of a few candidates, in the target and when acting. An actor that is amortised over all tasks
     /// and contexts lags behind F; a maximum does not.
     Candidates,
+    /// A network that does what the data's actions were at like states, weighted by `exp` of their advantage under F z.
+    Weighted,
+    /// A network that does what the data's actions were, whatever they led to: behaviour cloning, to compare with.
+    Cloning,
 }
 
 /// The actor and its training.
@@ -35,13 +39,23 @@ pub struct ActorConfig {
     pub rate: f32,
     /// Whether Q is divided by the mean of its size in the batch; paper: no.
     pub normalize_q: bool,
-    /// Weight of the squared distance to the data's action (behaviour cloning) beside Q; paper: 0.
+    /// `ddpg`: weight of the squared distance to the data's action (behaviour cloning) beside Q; paper: 0.
     pub bc: f64,
+    /// `weighted`: the advantage that makes an action e times as likely, in standard deviations of advantages.
+    pub temperature: f64,
 }
 
 impl Default for ActorConfig {
     fn default() -> Self {
-        Self { kind: ActorKind::Ddpg, noise: 0.2, noise_clip: 0.3, rate: 3e-4, normalize_q: false, bc: 0.0 }
+        Self {
+            kind: ActorKind::Ddpg,
+            noise: 0.2,
+            noise_clip: 0.3,
+            rate: 3e-4,
+            normalize_q: false,
+            bc: 0.0,
+            temperature: 0.5,
+        }
     }
 }
 
@@ -82,6 +96,34 @@ impl Actor {
         let clip = config.noise_clip;
         let noise = normal.map(|x: f32| (x * config.noise).clamp(-clip, clip)).collect();
         upload(noise, [rows, self.width], self.params.device())
+    }
+}
+
+/// The loss of the actor's actions `a [rows, action]` beside those of the data, from the values of both, `[rows, 1]` each.
+pub(crate) fn loss(
+    config: &ActorConfig,
+    [a, data]: [Tensor<2>; 2],
+    [q, data_q]: [Tensor<2>; 2],
+) -> Tensor<1> {
+    let off = (a - data).powf_scalar(2.0);
+    match config.kind {
+        ActorKind::Ddpg | ActorKind::Candidates => {
+            let size = if config.normalize_q {
+                q.clone().detach().abs().mean().clamp_min(1e-3)
+            } else {
+                q.ones_like().mean()
+            };
+            let loss = q.neg().mean() / size;
+            if config.bc > 0.0 { loss + off.mean() * config.bc } else { loss }
+        }
+        ActorKind::Weighted => {
+            let advantage = (data_q - q).detach(); // [rows, 1]
+            let spread = advantage.clone().powf_scalar(2.0).mean().sqrt() * config.temperature + 1e-6;
+            let weight = (advantage / spread.reshape([1, 1])).clamp(-8.0, 4.0).exp();
+            let weight = weight.clone() / weight.mean().reshape([1, 1]);
+            (off.mean_dim(1) * weight).mean()
+        }
+        ActorKind::Cloning => off.mean(),
     }
 }
 

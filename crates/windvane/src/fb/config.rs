@@ -51,6 +51,9 @@ pub struct FbConfig {
     pub log_losses_on_all_tasks: bool,
     /// Listed states: share of the cached contexts whose own group is hidden from the belief, as an unseen one's would be.
     pub unknown_contexts: f64,
+    /// Observations: whether the mean over visited states is taken off a reward function before it becomes z. What experts
+    /// visit pays nearly the same everywhere, and a constant says nothing of what is wanted. Paper: no.
+    pub centred_rewards: bool,
     /// Gradient steps; paper: 1,000,000.
     pub steps: u64,
     /// Contexts per step.
@@ -186,6 +189,7 @@ impl Default for FbConfig {
             gap_coef: 3.0,
             log_losses_on_all_tasks: false,
             unknown_contexts: 0.35,
+            centred_rewards: false,
             steps: 1900,
             contexts: 6,
             tasks: 12,

@@ -1,6 +1,6 @@
 //! Training of F and B on observations: expectations over a batch of transitions, as in the paper.
 
-use super::actor::ActorTrainer;
+use super::actor::{self, ActorKind, ActorTrainer};
 use super::conditioning::TrainingContexts;
 use super::config::Aggregate;
 use super::loss;
@@ -348,15 +348,15 @@ impl FbObjective for ObservationObjective {
         let Some(q) = values.reduce(|a, b| a + b) else { return Metrics::new() };
         let q = q / model.forward.len() as f64; // [rows, 1]
         let measured = q.clone().mean().without_autodiff();
-        let mut loss = if model.actor_config.normalize_q {
-            q.clone().neg().mean() / q.detach().abs().mean().clamp_min(1e-3)
+        let data = batch.transitions.a.clone();
+        let data_q = if model.actor_config.kind == ActorKind::Weighted {
+            let values =
+                model.forward.iter().map(|net| model.with_action(&frozen, net, &batch.from, data.clone()).1);
+            values.reduce(|a, b| a + b).map_or_else(|| q.clone(), |sum| sum / model.forward.len() as f64)
         } else {
-            q.neg().mean()
+            q.clone()
         };
-        if model.actor_config.bc > 0.0 {
-            let off = (a - batch.transitions.a.clone()).powf_scalar(2.0).mean();
-            loss = loss + off * model.actor_config.bc;
-        }
+        let loss = actor::loss(&model.actor_config, [a, data], [q, data_q]);
         let gradients = loss.backward();
         drop((loss, frozen));
         if let Some(actor) = &mut self.model.actor {

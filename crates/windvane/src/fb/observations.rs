@@ -89,7 +89,7 @@ impl ObservationModel {
             TwoInputNet::new(&mut params, &format!("f{i}"), [features, action, condition], output, &config)
         });
         let forward = forward.collect::<Result<_, _>>()?;
-        let (actor_net, choices) = if n_actions.is_none() && actor.kind == ActorKind::Ddpg {
+        let (actor_net, choices) = if n_actions.is_none() && actor.kind != ActorKind::Candidates {
             let sizes = [features, codec.actions().width(), condition];
             (Some(Actor::new(sizes, &config, seed, device)?), None)
         } else {

@@ -3,13 +3,15 @@
 use super::chart::Format;
 use super::{curves, summary};
 use crate::error::LearnError;
+use crate::eval::BeliefMode;
+use crate::planner::Planner;
 use crate::stats::table::{self, COLUMNS, Line};
 use crate::stats::{self, Estimate, bootstrap_pair, improvement};
-use crate::sweep::Found;
 use crate::sweep::ablation::{ABLATIONS, MAIN};
 use crate::sweep::paths::CurvePoint;
 use crate::sweep::row::{REWARDS, SweepRewardRow};
 use crate::sweep::unit::CURVE;
+use crate::sweep::{Found, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ pub struct Results {
     pub curve: Vec<CurvePoint>,
     /// Rows of tasks that are no goals.
     pub rewards: Vec<SweepRewardRow>,
+    /// Mean returns of the main experiment, where tasks have no success; else none.
+    pub returns: Vec<MeanReturn>,
     /// What was wrong with the rows.
     pub warnings: Vec<String>,
 }
@@ -47,6 +51,47 @@ pub struct Improvement {
     pub setting: String,
     /// How likely the first is better.
     pub probability: Estimate,
+}
+
+/// The mean return of one player at one task, belief frozen, F alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeanReturn {
+    /// The setting.
+    pub setting: String,
+    /// The method or reference player.
+    pub method: String,
+    /// The task.
+    pub task: String,
+    /// In seen and in unseen contexts.
+    pub splits: [Option<f64>; 2],
+}
+
+/// The mean returns behind rows, where any has a share of one.
+fn mean_returns(rows: &[&Row]) -> Vec<MeanReturn> {
+    let mut all: Vec<MeanReturn> = Vec::new();
+    if rows.iter().all(|row| row.share.is_none()) {
+        return all;
+    }
+    let frozen = |row: &&&Row| row.belief == BeliefMode::Frozen && row.planner == Planner::None;
+    for row in rows.iter().filter(frozen) {
+        let same = |mean: &MeanReturn| {
+            (&mean.setting, &mean.method, &mean.task) == (&row.setting, &row.method, &row.task)
+        };
+        if all.iter().any(same) {
+            continue;
+        }
+        let splits = [Split::Train, Split::Test].map(|split| {
+            let own = rows.iter().filter(frozen).filter(|other| {
+                other.split == split
+                    && (&other.setting, &other.method, &other.task) == (&row.setting, &row.method, &row.task)
+            });
+            let returns: Vec<f64> = own.filter_map(|row| row.reward).collect();
+            (!returns.is_empty()).then(|| stats::mean(&returns))
+        });
+        let Row { setting, method, task, .. } = (*row).clone();
+        all.push(MeanReturn { setting, method, task, splits });
+    }
+    all
 }
 
 /// A figure of results.
@@ -81,6 +126,7 @@ impl Results {
             ablations: ablations.filter(|(_, lines)| !lines.is_empty()).collect(),
             curve: unit_rows(&folder.join(MAIN), CURVE),
             rewards: unit_rows(&folder.join(MAIN), REWARDS),
+            returns: mean_returns(&found.of_sweep(MAIN)),
             warnings: found.warnings,
             env,
         })

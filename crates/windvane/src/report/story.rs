@@ -89,6 +89,10 @@ impl Results {
             page.table(&table.header.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
         };
         show(page, &scores);
+        if let Some(returns) = self.return_table(setting) {
+            page.heading(&returns.title);
+            show(page, &returns);
+        }
         page.paragraph(
             "F alone: actions are the argmax of F z, with the actor where actions are continuous; with planner: value iteration on the \
              predictor's dynamics chooses them. Seen: contexts of the training data; unseen: held out. Greedy, after a reward-free random \

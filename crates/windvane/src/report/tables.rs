@@ -24,6 +24,19 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// Reference players, in their order in a table, and those of them who plan.
+const REFERENCES: [&str; 8] = [
+    "shortest-path",
+    "oracle",
+    "oracle-untold",
+    "oracle-misled",
+    "beeline",
+    "average-map",
+    "still",
+    "random",
+];
+const PLANNERS: [&str; 3] = ["shortest-path", "beeline", "average-map"];
+
 /// Stands beside numbers of several revisions.
 pub(super) const MIXED: &str = "\u{2020}";
 
@@ -45,7 +58,7 @@ impl Results {
             let cells = cells.into_iter().flat_map(|cell| ["-".to_owned(), cell]);
             rows.push([vec![title], cells.collect(), vec!["-".to_owned(); 2]].concat());
         }
-        for player in ["shortest-path", "beeline", "average-map", "random"] {
+        for player in REFERENCES {
             rows.extend(find(player).map(|line| self.score_row(line)));
         }
         let mut header = vec!["player".to_owned()];
@@ -57,13 +70,42 @@ impl Results {
         header.extend(["paper, seen", "paper, unseen"].map(str::to_owned));
         Table {
             title: format!(
-                "Success on {}, {setting}{}",
+                "{} on {}, {setting}{}",
+                if self.returns.is_empty() { "Success" } else { "Share of the expert's return" },
                 self.env,
                 if several { ": mean \u{b1} std over seeds" } else { "" }
             ),
             header,
             rows,
         }
+    }
+
+    /// Mean returns by task, where tasks have no success; nothing else.
+    pub(super) fn return_table(&self, setting: &str) -> Option<Table> {
+        let own = || self.returns.iter().filter(|mean| mean.setting == setting);
+        let (mut tasks, mut players): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+        for mean in own() {
+            if !tasks.contains(&mean.task.as_str()) {
+                tasks.push(&mean.task);
+            }
+            if !players.contains(&mean.method.as_str()) {
+                players.push(&mean.method);
+            }
+        }
+        let row = |player: &&str| {
+            let cell = |task: &&str| {
+                let found = own().find(|mean| mean.method == *player && mean.task == *task);
+                let both =
+                    found.map(|mean| mean.splits.map(|x| x.map_or("-".to_owned(), |x| format!("{x:.0}"))));
+                both.map_or("-".to_owned(), |[seen, unseen]| format!("{seen} / {unseen}"))
+            };
+            [vec![table::title(player)], tasks.iter().map(cell).collect()].concat()
+        };
+        (!players.is_empty()).then(|| Table {
+            title: format!("Mean return by task, belief frozen, seen / unseen contexts, {setting}"),
+            header: std::iter::once("player").chain(tasks.iter().copied()).map(str::to_owned).collect(),
+            rows: players.iter().map(row).collect(),
+        })
     }
 
     fn score_row(&self, line: &Line) -> Vec<String> {
@@ -75,7 +117,7 @@ impl Results {
         let mut cells = vec![format!("{}{mark}", line.title())];
         for (alone, planned) in line.cells.iter().zip(&line.planned) {
             // Reference players are no forward maps; those who plan stand with the planner.
-            let plans = !line.is_learned() && line.method != "random";
+            let plans = !line.is_learned() && PLANNERS.contains(&line.method.as_str());
             let both = if plans { [planned, alone] } else { [alone, planned] };
             cells.extend(both.map(|cell| score(cell.as_ref())));
         }

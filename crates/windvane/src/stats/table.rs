@@ -88,6 +88,10 @@ pub fn title(method: &str) -> String {
         "bayes-online" => "exact Bayes planner, online",
         "bayes-known" => "exact Bayes planner who knows the training maps",
         "shortest-path" => "shortest path on the true map",
+        "oracle" => "expert who is told the context",
+        "oracle-untold" => "expert who is told nothing",
+        "oracle-misled" => "expert who is told another context",
+        "still" => "no action at all",
         other => METHODS.iter().find(|m| m.name == other).map_or(other, |m| m.title),
     };
     named.to_owned()
@@ -145,14 +149,16 @@ fn line(rows: &[&Row]) -> Line {
     }
 }
 
-/// The scores of rows: for each seed, the mean success at each task over contexts.
+/// The scores of rows: for each seed, the mean at each task over contexts; where shares of a return are known, of those alone.
 pub fn scores(rows: &[&Row], seeds: &[u64]) -> Scores {
+    let shared = rows.iter().any(|row| row.share.is_some());
+    let rows: Vec<&Row> = rows.iter().copied().filter(|row| !shared || row.share.is_some()).collect();
     let mut tasks: Vec<&str> = rows.iter().map(|row| row.task.as_str()).collect();
     tasks.sort_unstable();
     tasks.dedup();
     let score = |seed: u64, task: &str| {
         let own = rows.iter().filter(|row| row.seed == seed && row.task == task);
-        super::mean(&own.map(|row| row.success).collect::<Vec<_>>())
+        super::mean(&own.map(|row| row.score()).collect::<Vec<_>>())
     };
     let has = |seed: &&u64| rows.iter().any(|row| row.seed == **seed);
     seeds.iter().filter(has).map(|&seed| tasks.iter().map(|task| score(seed, task)).collect()).collect()

@@ -18,9 +18,9 @@ pub struct CurvePoint {
     pub step: u64,
     /// CPU time of the agent's training so far.
     pub cpu_seconds: f64,
-    /// Success on training contexts.
+    /// Success, or return, on training contexts.
     pub train: f64,
-    /// Success on unseen contexts.
+    /// The same on unseen contexts.
     pub test: f64,
 }
 
@@ -50,8 +50,8 @@ pub(super) fn curve(unit: &Unit, checkpoint: &Path) -> Vec<CurvePoint> {
             seed: unit.seed,
             step: row["step"].as_u64()?,
             cpu_seconds: row["cpu_seconds"].as_f64()?,
-            train: row["train success"].as_f64()?,
-            test: row["test success"].as_f64()?,
+            train: row["train success"].as_f64().or_else(|| row["train return"].as_f64())?,
+            test: row["test success"].as_f64().or_else(|| row["test return"].as_f64())?,
         })
     };
     text.lines().filter_map(point).collect()

@@ -14,6 +14,9 @@ use windvane_world::{Cmdp, ContextId, Split};
 /// The players whose belief goes on learning.
 const ONLINE: &str = "bayes-online";
 
+/// The players who are told the context, whatever was seen of it.
+const TOLD: [&str; 2] = ["shortest-path", "oracle"];
+
 /// The rows of all reference players; the rest of each row is as `like` says.
 pub fn rows(
     world: &dyn Cmdp,
@@ -88,24 +91,27 @@ pub fn ceiling_player(row: &Row) -> &'static [&'static str] {
     let method = METHODS.iter().find(|method| method.name == row.method);
     let told = method.is_some_and(|method| method.condition == Condition::ContextId);
     match (row.belief, row.split) {
-        (_, Split::Train) if told => &["shortest-path"],
-        (BeliefMode::Online, _) => &[ONLINE, "shortest-path"],
+        (_, Split::Train) if told => &["shortest-path", "oracle"],
+        (BeliefMode::Online, _) => &[ONLINE, "shortest-path", "oracle"],
         // Whoever has learned from the training contexts may know them by heart: so does their ceiling.
-        (BeliefMode::Frozen, Split::Train) => &["bayes-known", "shortest-path"],
-        (BeliefMode::Frozen, Split::Test) => &["bayes-frozen", "shortest-path"],
+        (BeliefMode::Frozen, Split::Train) => &["bayes-known", "shortest-path", "oracle"],
+        (BeliefMode::Frozen, Split::Test) => &["bayes-frozen", "shortest-path", "oracle"],
     }
 }
 
-/// Fills in what the exact players of `reference` reached in the same games.
+/// Fills in what the exact players of `reference` reached in the same games, and shares of it where there is no success.
 pub fn with_ceilings(rows: &mut [Row], reference: &[Row]) {
     for row in rows {
+        let knows = |other: &&Row| other.method == "oracle" && other.same_games(row) && other.success == 0.0;
+        let best = reference.iter().find(knows).and_then(|oracle| oracle.reward).filter(|best| *best > 0.0);
+        row.share = best.and_then(|best| Some(row.reward? / best));
         let of = |player: &&str| {
             let same = |other: &&Row| {
                 other.method == **player
                     && other.same_games(row)
-                    && (other.context_steps == row.context_steps || other.method == "shortest-path")
+                    && (other.context_steps == row.context_steps || TOLD.contains(player))
             };
-            reference.iter().find(same).map(|other| other.success)
+            reference.iter().find(same).map(|other| if best.is_some() { 1.0 } else { other.success })
         };
         row.ceiling = ceiling_player(row).iter().find_map(of);
     }

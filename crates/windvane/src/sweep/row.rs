@@ -50,6 +50,9 @@ pub struct Row {
         serialize_with = "short_or_none"
     )]
     pub reward: Option<f64>,
+    /// Where a task has no success: the return as a share of that of the player who knows the context, in the same games.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "short_or_none")]
+    pub share: Option<f64>,
     /// The mean number of steps taken.
     #[serde(serialize_with = "short")]
     pub steps: f64,
@@ -116,6 +119,7 @@ impl Row {
             games: 0,
             success: 0.0,
             reward: None,
+            share: None,
             steps: 0.0,
             optimal_steps: None,
             ceiling: None,
@@ -167,6 +171,11 @@ impl Row {
             .or_else(|| positive("cpu_seconds", self.cpu_seconds))
             .or_else(|| positive("wall_seconds", self.wall_seconds))
             .or_else(|| (self.games == 0).then(|| "\"games\" is 0, expected at least 1".to_owned()))
+    }
+
+    /// What it scored: its success, or its share of what can be had where there is none.
+    pub fn score(&self) -> f64 {
+        self.share.unwrap_or(self.success)
     }
 
     /// Whether two rows tell of the same games by different players.

@@ -10,7 +10,6 @@ use crate::error::LearnError;
 use crate::eval::rewards::{evaluate_rewards, has_reward_tasks};
 use crate::eval::{BeliefMode, EvalConfig};
 use crate::methods;
-use crate::planner::Planner;
 use crate::run::{Progress, Run, RunContext};
 use crate::stage::shared_names;
 use crate::train::folder::{Lock, RunFolder};
@@ -219,8 +218,9 @@ impl Sweep {
 
     fn reference(&self, unit: &Unit, bench: &mut Bench<'_>) -> Result<Ended, LearnError> {
         let setting = self.manifest.setting(unit)?;
-        let world = reference_run(setting, unit.seed).world()?;
-        let blank = reference_run(setting, unit.seed);
+        let mut blank = reference_run(setting, unit.seed);
+        blank.data = self.folder.join("data").join(&shared_names(&setting.plan, unit.seed)?[0]);
+        let world = blank.world()?;
         let like = Row {
             method: REFERENCE.to_owned(),
             config: setting.hash(),
@@ -270,7 +270,7 @@ impl Sweep {
             let mut run = run.clone();
             run.plan.eval.context_steps = context_steps;
             for &mode in modes {
-                for planner in planners(&agent) {
+                for planner in agent.usual_planners() {
                     for split in [Split::Train, Split::Test] {
                         let scores = run.scores(&*world, &agent, split, mode, *planner)?;
                         rows.extend(Row::of_games(&scores, &like));
@@ -325,11 +325,6 @@ impl Sweep {
         }
         row::write(&self.place(unit).join(REWARDS), &rows)
     }
-}
-
-/// Who acts in the rows of a unit: F alone, and the planner where there is a predictor to plan on.
-fn planners(agent: &Agent) -> &'static [Planner] {
-    if agent.can_plan() { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] }
 }
 
 /// The run of a setting by no method in particular: it decides nothing about its world.
