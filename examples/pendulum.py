@@ -75,7 +75,7 @@ for mass in [0.55, 0.9, 1.1, 1.45]:  # none of those that were logged
     h = agent.belief((walk.observations, walk.actions))
     with agent.session(h, z) as session:
         shares.append(share_upright(env, session.act))
-print(f"upright in the last third of the episode: {np.mean(shares):.2f} of the time, by mass {shares}")
+print(f"upright in the last third of the episode: {np.mean(shares):.2f} of the time, by mass {np.round(shares, 2)}")
 
 # %% the end
 at_random = np.mean([share_upright(pendulum(mass), lambda obs: rng.integers(3)) for mass in masses[:10]])

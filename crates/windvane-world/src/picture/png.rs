@@ -1,7 +1,7 @@
 //! SVG to pixels and PNG, with the font that travels with the program.
 
 use crate::error::WorldError;
-use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::tiny_skia::{Pixmap, PremultipliedColorU8, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ pub(super) fn render(svg: &str, scale: f32) -> Result<Vec<u8>, WorldError> {
 /// Renders `svg` as red, green and blue of each pixel, row by row, and says how many rows and columns there are.
 pub(super) fn rgb(svg: &str, scale: f32) -> Result<([usize; 2], Vec<u8>), WorldError> {
     let pixels = rasterise(svg, scale)?;
-    let colours = pixels.pixels().iter().map(|pixel| pixel.demultiply());
+    let colours = pixels.pixels().iter().map(PremultipliedColorU8::demultiply);
     let rgb = colours.flat_map(|colour| [colour.red(), colour.green(), colour.blue()]).collect();
     Ok(([pixels.height() as usize, pixels.width() as usize], rgb))
 }

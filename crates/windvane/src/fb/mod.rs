@@ -13,6 +13,7 @@ pub(crate) mod loss;
 pub mod networks;
 pub(crate) mod observation_objective;
 pub mod observations;
+pub(crate) mod row;
 pub(crate) mod target;
 pub mod tasks;
 mod tokens;

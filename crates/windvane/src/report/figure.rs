@@ -115,6 +115,6 @@ impl Inside {
         };
         self.trained.iter().try_for_each(&mut add)?;
         self.others.iter().try_for_each(|folder| add(&trained(folder)?))?;
-        Ok(Bounds::of(&*self.trained[0].world, regrets)?)
+        Bounds::of(&*self.trained[0].world, regrets)
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn read(path: &Path, stage: &mut Stage<'_>) -> Result<About, WorldErr
         Some(array) => array.integers::<usize>(0..array.rows())?.first().map(|n| (*n).min(MOST_MOVES)),
         None => None,
     };
-    Ok(About { name, plan, action_bounds, moves, ..About::default() })
+    Ok(About { name, moves, action_bounds, plan, ..About::default() })
 }
 
 /// The rows that end an episode, by either reason.
