@@ -87,28 +87,28 @@ impl Agent {
     /// One action by the networks for single rows.
     fn act_once(&self, obs: &[f32], h: &Bound<'_, PyAny>, z: &Bound<'_, PyAny>) -> Answer<ActionBuf> {
         let belief = self.adapted(h)?;
+        let task = z.cast::<Task>().ok().filter(|task| Arc::ptr_eq(&task.get().owner, &self.inner));
+        let other = match &task {
+            Some(_) => None, // the usual case, and not worth a copy
+            None => Some(self.task_vectors(z)?),
+        };
+        let z = match (&task, &other) {
+            (Some(task), _) => &task.get().code.z,
+            (None, Some((z, true))) => z,
+            _ => return Err(wrong("z: many tasks for one observation")),
+        };
+        // No Python runs while this is locked: who waits for it may hold the interpreter.
         let mut ready = self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |single: &Single, z: &[f32]| Arc::ptr_eq(&single.belief, &belief) && single.session.code().z == z;
-        // The same task again is the usual case, and not worth a copy.
-        if let (Ok(task), Some(single)) = (z.cast::<Task>(), ready.as_mut())
-            && Arc::ptr_eq(&task.get().owner, &self.inner)
-            && fits(single, &task.get().code.z)
+        if let Some(single) = ready.as_mut()
+            && Arc::ptr_eq(&single.belief, &belief)
+            && single.session.code().z == *z
         {
             return Ok(single.session.decide(obs)?);
         }
-        let (vector, true) = self.task_vectors(z)? else {
-            return Err(wrong("z: many tasks for one observation"));
-        };
-        if !ready.as_ref().is_some_and(|single| fits(single, &vector)) {
-            let code =
-                TaskCode { z: vector, inference: Inference::Projection, fit: None, warnings: Vec::new() };
-            *ready = Some(Single { session: belief.session(code)?, belief });
-        }
-        match ready.as_mut() {
-            Some(single) => Ok(single.session.decide(obs)?),
-            None => Err(wrong("h: nothing is ready")),
-        }
+        let code =
+            TaskCode { z: z.clone(), inference: Inference::Projection, fit: None, warnings: Vec::new() };
+        let single = ready.insert(Single { session: belief.session(code)?, belief });
+        Ok(single.session.decide(obs)?)
     }
 
     /// The agent ready for a batch.

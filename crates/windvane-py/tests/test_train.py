@@ -1,5 +1,6 @@
 """Training from Python: the same files, progress, and what stops it."""
 
+import io
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 from conftest import SEED, SMALL
 
 import windvane
+from windvane._train import _Lines
 
 
 def test_the_run_is_the_commands_to_the_byte(run, tmp_path, command):
@@ -177,3 +179,17 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path, capfd):
     windvane.train(env="doors", method="bfb", preset="quick", config=SMALL, seed=SEED, out=tmp_path, scores=False)
     said = capfd.readouterr()
     assert said.out == "" and "train success" in said.err and "\r" not in said.err
+
+
+def test_progress_is_one_line_drawn_anew_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    bar = _Lines(shown)
+    for step in (1, 2):
+        bar.tell(windvane.Progress("train", "belief", step, 2, 0.1, 0.1, {"loss": 0.5}))
+    bar.end()
+    lines = shown.getvalue().split("\r")
+    assert lines[-1].endswith("#" * 32 + " 2/2 belief  loss 0.500\n") and len(lines) == 3

@@ -189,7 +189,10 @@ fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
             let after = behaviour(&loaded, &*again.world().unwrap(), &again.plan.eval);
             assert_eq!(before, after, "{} on {env}/{preset} {set:?}", method.name);
             assert_eq!(loaded.method(), method);
-            a_batch_does_what_a_session_does(Arc::new(loaded), &format!("{} on {env}/{preset}", method.name));
+            a_batch_does_what_a_session_does(
+                Arc::new(loaded.clone()),
+                &format!("{} on {env}/{preset}", method.name),
+            );
             if agent.can_plan() {
                 let eval = EvalConfig { planner: Planner::Sweeps, ..run.plan.eval };
                 assert_eq!(behaviour(&agent, &*world, &eval), behaviour(&loaded, &*world, &eval));
