@@ -2,7 +2,7 @@
 
     python bench/python/speed.py [ROUNDS]
 
-Wants the wheel, minigrid and torch. Everyone has one thread; a row is the median over rounds, ratios are taken within a round.
+Wants the wheel, minigrid and torch. Everyone has one thread; numbers are medians over rounds, ratios are taken within a round.
 """
 
 import os
@@ -103,7 +103,9 @@ def main():
                 row["torch"] = (theirs, 50)
             times = [{key: per_call(*how) for key, how in row.items()} for _ in range(rounds)]
             middle = {key: 1e6 * statistics.median(t[key] for t in times) for key in row}
-            line = f"{name}: act {middle['act']:.1f} us, session.act {middle['session']:.1f} us, act on {BATCH} {middle['batch']:.0f} us"
+            least = 1e6 * min(t["act"] for t in times)
+            line = f"{name}: act {middle['act']:.1f} us (fastest round {least:.1f}), session.act {middle['session']:.1f} us, "
+            line += f"act on {BATCH} {middle['batch']:.0f} us"
             if "torch" in row:
                 ratios = [t["torch"] / t["batch"] for t in times]
                 line += f"; PyTorch {middle['torch']:.0f} us, {statistics.median(ratios):.2f} times ours (lowest round {min(ratios):.2f})"

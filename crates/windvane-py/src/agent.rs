@@ -69,7 +69,7 @@ impl Agent {
         if z.is_instance_of::<PyList>() || z.is_instance_of::<PyTuple>() {
             let mut all = Vec::new();
             let items: Vec<Bound<'_, PyAny>> = z.extract()?;
-            if items.iter().all(|item| item.is_instance_of::<Task>()) {
+            if items.iter().all(PyAnyMethods::is_instance_of::<Task>) {
                 for item in &items {
                     all.extend(self.task_vectors(item)?.0);
                 }
@@ -87,29 +87,28 @@ impl Agent {
     /// One action by the networks for single rows.
     fn act_once(&self, obs: &[f32], h: &Bound<'_, PyAny>, z: &Bound<'_, PyAny>) -> Answer<ActionBuf> {
         let belief = self.adapted(h)?;
-        let mut ready = self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |single: &&mut Single, z: &[f32]| {
-            Arc::ptr_eq(&single.belief, &belief) && single.session.code().z == z
+        let task = z.cast::<Task>().ok().filter(|task| Arc::ptr_eq(&task.get().owner, &self.inner));
+        let other = match &task {
+            Some(_) => None, // the usual case, and not worth a copy
+            None => Some(self.task_vectors(z)?),
         };
-        // The same task again is the usual case, and not worth a copy.
-        if let (Ok(task), Some(single)) = (z.cast::<Task>(), ready.as_mut())
-            && Arc::ptr_eq(&task.get().owner, &self.inner)
-            && fits(&single, &task.get().code.z)
+        let z = match (&task, &other) {
+            (Some(task), _) => &task.get().code.z,
+            (None, Some((z, true))) => z,
+            _ => return Err(wrong("z: many tasks for one observation")),
+        };
+        // No Python runs while this is locked: who waits for it may hold the interpreter.
+        let mut ready = self.single.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(single) = ready.as_mut()
+            && Arc::ptr_eq(&single.belief, &belief)
+            && single.session.code().z == *z
         {
             return Ok(single.session.decide(obs)?);
         }
-        let (vector, true) = self.task_vectors(z)? else {
-            return Err(wrong("z: many tasks for one observation"));
-        };
-        if ready.as_mut().filter(|single| fits(single, &vector)).is_none() {
-            let code =
-                TaskCode { z: vector, inference: Inference::Projection, fit: None, warnings: Vec::new() };
-            *ready = Some(Single { session: belief.session(code)?, belief });
-        }
-        match ready.as_mut() {
-            Some(single) => Ok(single.session.decide(obs)?),
-            None => Err(wrong("h: nothing is ready")),
-        }
+        let code =
+            TaskCode { z: z.clone(), inference: Inference::Projection, fit: None, warnings: Vec::new() };
+        let single = ready.insert(Single { session: belief.session(code)?, belief });
+        Ok(single.session.decide(obs)?)
     }
 
     /// The agent ready for a batch.
@@ -246,12 +245,11 @@ impl Agent {
     ) -> PyResult<Session> {
         guarded(|| {
             let task = task.ok_or_else(|| wrong("session: no task; expected what agent.task(..) gave"))?;
-            let adapted = match context.filter(|context| context.is_instance_of::<Belief>()) {
-                Some(h) => self.adapted(h)?,
-                None => {
-                    let walks = self::context(self.inner.spec(), context)?;
-                    Arc::new(py.detach(|| self.inner.adapt(&walks))?)
-                }
+            let adapted = if let Some(h) = context.filter(|context| context.is_instance_of::<Belief>()) {
+                self.adapted(h)?
+            } else {
+                let walks = self::context(self.inner.spec(), context)?;
+                Arc::new(py.detach(|| self.inner.adapt(&walks))?)
             };
             Session::begin(self, &adapted, task, online, planner)
         })

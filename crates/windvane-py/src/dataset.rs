@@ -156,6 +156,7 @@ impl Dataset {
 
     /// Lets a behaviour policy of windvane's own act; the same bytes as `windvane collect` writes.
     #[staticmethod]
+    #[allow(clippy::too_many_arguments)] // Python's, by position
     fn _collect(
         py: Python<'_>,
         world: &World,
@@ -185,6 +186,7 @@ impl Dataset {
 
     /// Writes episodes of a world that were played in Python. Those of one context stand together.
     #[staticmethod]
+    #[allow(clippy::too_many_arguments)] // Python's, by position
     fn _write(
         world: &World,
         observations: &Bound<'_, PyAny>,

@@ -47,6 +47,7 @@ impl Session {
         Ok(Self { owner: agent.inner.clone(), inner: Mutex::new(Some(session)) })
     }
 
+    /// Does something with the session. No Python may run meanwhile: who waits for the lock may hold the interpreter.
     fn with<R>(&self, work: impl FnOnce(&mut windvane::Session) -> Answer<R>) -> PyResult<R> {
         guarded(|| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,10 +72,9 @@ fn code(agent: &Arc<windvane::Agent>, task: &Bound<'_, PyAny>) -> Answer<TaskCod
 impl Session {
     /// The next action. Where the agent holds its actions for some steps, so does this.
     fn act<'py>(&self, py: Python<'py>, obs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.with(|session| {
-            let obs = floats("observation", obs)?.values;
-            action_out(py, &session.act(&obs)?)
-        })
+        let obs = guarded(|| Ok(floats("observation", obs)?.values))?;
+        let action = self.with(|session| Ok(session.act(&obs)?))?;
+        guarded(|| action_out(py, &action))
     }
 
     /// Sees where an action led; a session that is online learns from it.
@@ -84,16 +84,17 @@ impl Session {
         action: &Bound<'_, PyAny>,
         next_obs: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.with(|session| {
-            let (obs, next) = (floats("observation", obs)?.values, floats("next_obs", next_obs)?.values);
+        let (obs, action, next) = guarded(|| {
             let action = self::action(action, &self.owner.spec().action)?;
-            Ok(session.observe(&obs, &action, &next)?)
-        })
+            Ok((floats("observation", obs)?.values, action, floats("next_obs", next_obs)?.values))
+        })?;
+        self.with(|session| Ok(session.observe(&obs, &action, &next)?))
     }
 
     /// Values F z / d of all actions there are at an observation; empty where actions are vectors.
     fn values<'py>(&self, py: Python<'py>, obs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        self.with(|session| Ok(PyArray1::from_vec(py, session.values(&floats("observation", obs)?.values)?)))
+        let obs = guarded(|| Ok(floats("observation", obs)?.values))?;
+        Ok(PyArray1::from_vec(py, self.with(|session| Ok(session.values(&obs)?))?))
     }
 
     /// An episode begins: nothing that was held goes on.
@@ -107,12 +108,14 @@ impl Session {
     /// Takes in another context instead of all that was seen so far.
     #[pyo3(signature = (context=None))]
     fn reset(&self, context: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.with(|session| Ok(session.reset(&self::context(self.owner.spec(), context)?)?))
+        let walks = guarded(|| self::context(self.owner.spec(), context))?;
+        self.with(|session| Ok(session.reset(&walks)?))
     }
 
     /// Takes another task; what was learned of the dynamics stays.
     fn retask(&self, task: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.with(|session| Ok(session.take(code(&self.owner, task)?)?))
+        let code = guarded(|| code(&self.owner, task))?;
+        self.with(|session| Ok(session.take(code)?))
     }
 
     /// What is believed by now.

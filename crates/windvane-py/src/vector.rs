@@ -12,6 +12,9 @@ use windvane_world::{ActionSpace, Actions, BatchEnv, ContextId, EnvSpec, Reward,
 /// Environments in lockstep, one for each of some contexts.
 #[pyclass(frozen, module = "windvane._core")]
 pub(crate) struct Vector {
+    space: ActionSpace,
+    count: usize,
+    /// No Python runs while this is locked: who waits for it may hold the interpreter.
     inner: Mutex<Inner>,
 }
 
@@ -28,7 +31,6 @@ struct Inner {
     /// Whether an environment that is over begins anew within the step.
     autoreset: bool,
     steps: Vec<Step>,
-    actions: Actions,
 }
 
 /// Where a step's results go: arrays of Python's.
@@ -41,9 +43,9 @@ struct Places<'a> {
 }
 
 impl Inner {
-    fn step(&mut self, to: Places<'_>) -> Answer<bool> {
+    fn step(&mut self, actions: &Actions, to: Places<'_>) -> Answer<bool> {
         let Places { obs, rewards, terminated, truncated, last } = to;
-        self.batch.step_told(&self.actions, obs, &mut self.steps)?;
+        self.batch.step_told(actions, obs, &mut self.steps)?;
         let dims = self.spec.obs_dim();
         let mut any = false;
         for (i, step) in self.steps.iter().enumerate() {
@@ -67,27 +69,24 @@ impl Inner {
         }
         Ok(any)
     }
+}
 
-    /// Takes in the moves of a step without a copy in between, where they come as Gymnasium samples them.
-    fn take(&mut self, given: &Bound<'_, PyAny>) -> Answer<()> {
-        let count = self.rngs.len();
-        if let (ActionSpace::Discrete { names }, Actions::Discrete(moves)) =
-            (&self.spec.action, &mut self.actions)
+impl Vector {
+    /// The actions of a step; whole numbers, as Gymnasium samples them, the short way.
+    fn actions(&self, given: &Bound<'_, PyAny>) -> Answer<Actions> {
+        if let ActionSpace::Discrete { names } = &self.space
             && let Ok(array) = given.extract::<PyReadonlyArray1<'_, i64>>()
-            && array.as_slice().is_ok_and(|given| given.len() == count)
+            && let Ok(moves) = array.as_slice()
         {
-            let given = array.as_slice().unwrap_or_default();
-            moves.clear();
             // What is negative or too large is no move either way, and refused as such.
-            moves.extend(given.iter().map(|&index| u32::try_from(index).unwrap_or(names.len() as u32)));
-            return Ok(());
+            let index = |&index: &i64| u32::try_from(index).unwrap_or(names.len() as u32);
+            return Ok(Actions::Discrete(moves.iter().map(index).collect()));
         }
-        let (actions, single) = actions(given, &self.spec.action)?;
-        if actions.len() != count || (single && count > 1) {
-            return Err(wrong(format!("actions: {} for {count} environments", actions.len())));
+        let (actions, single) = actions(given, &self.space)?;
+        if single && self.count > 1 {
+            return Err(wrong(format!("actions: one for {} environments", self.count)));
         }
-        self.actions = actions;
-        Ok(())
+        Ok(actions)
     }
 }
 
@@ -118,13 +117,13 @@ impl Vector {
                 rngs: (0..contexts.len() as u64).map(|i| stream(0, "gymnasium", &[i])).collect(),
                 elapsed: vec![0; contexts.len()],
                 steps: vec![Step::default(); contexts.len()],
-                actions: spec.action.actions(contexts.len()),
                 start,
                 limit,
                 autoreset,
                 spec,
             };
-            Ok(Self { inner: Mutex::new(inner) })
+            let space = inner.spec.action.clone();
+            Ok(Self { space, count: contexts.len(), inner: Mutex::new(inner) })
         })
     }
 
@@ -168,8 +167,8 @@ impl Vector {
         mut last: PyReadwriteArray2<'_, f32>,
     ) -> PyResult<bool> {
         guarded(|| {
+            let actions = self.actions(actions)?;
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.take(actions)?;
             let unfit = |_| wrong("results: expected contiguous arrays");
             let to = Places {
                 obs: slice2(&mut obs)?,
@@ -186,7 +185,7 @@ impl Vector {
                     "results: sizes {sizes:?} for {count} environments of {dims} numbers"
                 )));
             }
-            inner.step(to)
+            inner.step(&actions, to)
         })
     }
 }

@@ -40,12 +40,11 @@ impl World {
     /// The reward of the task with a number or a name in a context.
     pub(crate) fn reward(&self, context: ContextId, task: &Bound<'_, PyAny>) -> Answer<Reward> {
         let tasks = self.inner.tasks(context)?;
-        let found = match task.extract::<usize>() {
-            Ok(number) => tasks.get(number),
-            Err(_) => {
-                let name: String = task.extract().map_err(|_| wrong("task: expected a number or a name"))?;
-                tasks.iter().find(|task| task.name == name)
-            }
+        let found = if let Ok(number) = task.extract::<usize>() {
+            tasks.get(number)
+        } else {
+            let name: String = task.extract().map_err(|_| wrong("task: expected a number or a name"))?;
+            tasks.iter().find(|task| task.name == name)
         };
         let names = || tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>().join(", ");
         match found {

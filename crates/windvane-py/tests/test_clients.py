@@ -15,24 +15,24 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_stable_baselines3_trains_ppo_on_our_vector_environment():
     pytest.importorskip("stable_baselines3", reason="SKIPPED: no Stable-Baselines3 to be had")
+    import torch
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecMonitor
 
     from windvane.sb3 import SB3VecEnv
 
-    # One layout, its own start, a goal in the same room: a few thousand steps are enough to see it learn.
-    envs = VecMonitor(SB3VecEnv(gymnasium.make_vec("windvane/Pendulum-v0", num_envs=16, context=3001, start="fixed")))
-    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=10, seed=0, learning_rate=1e-3, gamma=0.98)
-    rewards = []
+    torch.set_num_threads(1)
+    envs = VecMonitor(SB3VecEnv(gymnasium.make_vec("windvane/RandomizedDoors-v0", num_envs=64, context=17)))
+    model = PPO("MlpPolicy", envs, n_steps=32, batch_size=256, n_epochs=6, seed=0, learning_rate=2e-3, gamma=0.95)
+    lengths = []
 
     def note(locals_, _):
-        rewards.extend(info["episode"]["r"] for info in locals_["infos"] if "episode" in info)
+        lengths.extend(info["episode"]["l"] for info in locals_["infos"] if "episode" in info)
         return True
 
-    model.learn(40_000, callback=note)
-    assert len(rewards) >= 300
-    early, late = np.mean(rewards[:50]), np.mean(rewards[-50:])
-    assert late > early + 1, (early, late)
+    model.learn(24_000, callback=note)
+    early, late = np.mean(lengths[:60]), np.mean(lengths[-60:])
+    assert late < early - 5, f"the way to the goal took {early} steps at first, {late} at last"
 
 
 def test_minari_loads_what_we_wrote_and_we_load_what_it_wrote(minari_root):
@@ -55,20 +55,27 @@ def test_we_load_what_minari_recorded_of_gymnasium(minari_root, kind):
     minari = pytest.importorskip("minari", reason="SKIPPED: no Minari to be had")
     if kind == "hdf5":
         pytest.importorskip("h5py", reason="SKIPPED: no h5py to be had")
-    env = minari.DataCollector(gymnasium.make("Pendulum-v1", max_episode_steps=30), data_format=kind)
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    env = gymnasium.make("Pendulum-v1", max_episode_steps=30)
     env.action_space.seed(0)
-    seen = []
+    buffers = []
     for episode in range(4):
-        seen.append([env.reset(seed=episode)[0]])
-        over = False
+        seen, taken, over = [env.reset(seed=episode)[0]], [], False
         while not over:
-            obs, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            seen[-1].append(obs)
+            taken.append(env.action_space.sample())
+            obs, _, terminated, truncated, _ = env.step(taken[-1])
+            seen.append(obs)
             over = terminated or truncated
-    env.create_dataset(dataset_id=f"test/pendulum-{kind}-v0", algorithm_name="random", code_permalink="", author="", author_email="")
+        ends = [False] * 29
+        flags = {"rewards": [0.0] * 30, "terminations": [False] * 30, "truncations": [*ends, True]}
+        buffers.append(EpisodeBuffer(observations=np.stack(seen), actions=np.stack(taken), **flags))
+    spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
+    minari.create_dataset_from_buffers(f"test/pendulum-{kind}-v0", buffers, data_format=kind, **spaces)
     data = windvane.Dataset.from_minari(f"test/pendulum-{kind}-v0", name="pendulum")
     assert (data.episodes, data.transitions) == (4, 120)
-    np.testing.assert_array_equal(data.observations, np.concatenate([np.stack(episode) for episode in seen]))
+    np.testing.assert_array_equal(data.observations, np.concatenate([b.observations for b in buffers]))
+    np.testing.assert_array_equal(data.actions, np.concatenate([b.actions for b in buffers]))
     assert data.spec["action"]["continuous"] == {"low": [-2.0], "high": [2.0]}
 
 
@@ -128,12 +135,10 @@ def test_pytorch_computes_the_same_q_from_the_exported_files(discrete, method, s
 
 
 def test_a_pendulum_of_gymnasiums_is_logged_learned_and_controlled_from_python_alone(tmp_path, monkeypatch, capsys):
-    # The page itself is the test: docs/python.md quotes this very script.
     script = ROOT / "examples" / "pendulum.py"
     page = (ROOT / "docs" / "python.md").read_text()
-    for part in script.read_text().split("\n# %% ")[1:]:
-        body = part.split("\n", 1)[1].strip()
-        assert body in page, "docs/python.md does not quote examples/pendulum.py any more"
-    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "run"), "--quick"])
+    for part in script.read_text().split("\n# %% ")[1:-1]:
+        assert part.split("\n", 1)[1].strip() in page, "docs/python.md does not quote examples/pendulum.py any more"
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "run")])
     shown = runpy.run_path(str(script), run_name="__main__")
-    assert shown["upright"] > shown["at_random"] + 0.1, capsys.readouterr().out
+    assert shown["upright"] > 0.7 and shown["at_random"] < 0.4, capsys.readouterr().out

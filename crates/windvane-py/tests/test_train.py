@@ -1,5 +1,6 @@
 """Training from Python: the same files, progress, and what stops it."""
 
+import io
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 from conftest import SEED, SMALL
 
 import windvane
+from windvane._train import _Lines
 
 
 def test_the_run_is_the_commands_to_the_byte(run, tmp_path, command):
@@ -89,7 +91,7 @@ def test_other_threads_run_while_it_trains(tmp_path):
 SCRIPT = """
 import sys, windvane
 try:
-    windvane.train(env="doors", method="bfb", preset="quick", config={"fb.steps": 100000}, out=sys.argv[1])
+    windvane.train(env="doors", method="bfb", preset="quick", config={"fb.steps": 100000, "belief.steps": 20, "data.episodes": 20}, out=sys.argv[1])
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.exit(7)
@@ -116,7 +118,8 @@ def test_the_command_takes_ctrl_c_as_the_program_does(tmp_path):
 
     out = tmp_path / "run"
     line = [os.path.join(sysconfig.get_path("scripts"), "windvane"), "train", "--env", "doors", "--method", "bfb"]
-    line += ["--preset", "quick", "--set", "fb.steps=100000", "--out", str(out)]
+    line += ["--preset", "quick", "--set", "fb.steps=100000", "--set", "belief.steps=20"]
+    line += ["--set", "data.episodes=20", "--out", str(out)]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     try:
         wait_for(out / "agent.jsonl", process)
@@ -176,3 +179,17 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path, capfd):
     windvane.train(env="doors", method="bfb", preset="quick", config=SMALL, seed=SEED, out=tmp_path, scores=False)
     said = capfd.readouterr()
     assert said.out == "" and "train success" in said.err and "\r" not in said.err
+
+
+def test_progress_is_one_line_drawn_anew_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    bar = _Lines(shown)
+    for step in (1, 2):
+        bar.tell(windvane.Progress("train", "belief", step, 2, 0.1, 0.1, {"loss": 0.5}))
+    bar.end()
+    lines = shown.getvalue().split("\r")
+    assert lines[-1].endswith("#" * 32 + " 2/2 belief  loss 0.500\n") and len(lines) == 3

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::agent::Acting;
+use crate::agent::task::Inference;
 use crate::config::Plan;
 use crate::methods::{self, METHODS};
 use crate::nn::{TensorFile, transfers};
 use crate::train::observe::At;
 use std::sync::atomic::{AtomicBool, Ordering};
-use windvane_world::Reward;
+use windvane_world::{Action, ActionBuf, Reward};
 
 /// Tells nobody, and asks a training to stop after so many steps.
 struct Stopper {
@@ -142,6 +143,35 @@ fn behaviour(agent: &Agent, world: &dyn Cmdp, eval: &EvalConfig) -> Vec<ScoreRow
     rows
 }
 
+/// Values and actions of many observations at once and one by one, under beliefs and tasks of their own.
+fn a_batch_does_what_a_session_does(agent: Arc<Agent>, what: &str) {
+    let dims = agent.spec().obs_dim();
+    let rows = agent.visited()[..3 * dims].to_vec();
+    let adapted = agent.adapt(&[]).unwrap();
+    let codes: Vec<_> = rows
+        .chunks_exact(dims)
+        .map(|goal| agent.infer(&windvane_world::Prompt::goal(goal), Inference::Projection).unwrap())
+        .collect();
+    let tasks: Vec<&[f32]> = codes.iter().map(|code| &code.z[..]).collect();
+    let each = agent.prepare(&[&adapted], &tasks).unwrap();
+    let (q, actions) = (each.q(&rows, None).unwrap(), each.act(&rows).unwrap());
+    for (i, (obs, code)) in rows.chunks_exact(dims).zip(&codes).enumerate() {
+        let mut session = adapted.session(code.clone()).unwrap();
+        let alone = agent.prepare(&[&adapted], &[&code.z]).unwrap();
+        let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
+        let width = q.len() / 3;
+        let mine = &q[i * width..(i + 1) * width];
+        assert!(close(mine, &alone.q(obs, None).unwrap()), "{what}");
+        assert!(close(mine, &session.values(obs).unwrap()), "{what}");
+        match (session.decide(obs).unwrap(), actions.get(i)) {
+            (ActionBuf::Continuous(one), Action::Continuous(many)) => assert!(close(&one, many), "{what}"),
+            (one, many) => assert_eq!(one.as_action(), many, "{what}"),
+        }
+    }
+    assert!(each.act(&rows[..2 * dims]).is_err(), "two rows for three tasks");
+    assert!(agent.prepare(&[&adapted], &[&tasks[0][1..]]).is_err(), "half a task");
+}
+
 #[test]
 fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
     for (env, preset, set) in kinds() {
@@ -166,6 +196,10 @@ fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
             let after = behaviour(&loaded, &*again.world().unwrap(), &again.plan.eval);
             assert_eq!(before, after, "{} on {env}/{preset} {set:?}", method.name);
             assert_eq!(loaded.method(), method);
+            a_batch_does_what_a_session_does(
+                Arc::new(loaded.clone()),
+                &format!("{} on {env}/{preset}", method.name),
+            );
             if agent.can_plan() {
                 let eval = EvalConfig { planner: Planner::Sweeps, ..run.plan.eval };
                 assert_eq!(behaviour(&agent, &*world, &eval), behaviour(&loaded, &*world, &eval));

@@ -44,7 +44,8 @@ def load(path: "str | os.PathLike[str]") -> Agent:
 
 # The command `windvane` has no use for Gymnasium, starts faster without, and must be the only one to hear Ctrl-C, which threads
 # that NumPy starts would take.
-_is_command = sys.argv[:1] == ["-m"] or os.path.basename(sys.argv[0] if sys.argv else "") == "windvane"
+_started = sys.argv[0] if sys.argv else ""
+_is_command = _started == "-m" or os.path.splitext(os.path.basename(_started))[0] == "windvane"
 if not _is_command and importlib.util.find_spec("gymnasium") is not None:
     from windvane.envs import register
 

@@ -52,7 +52,7 @@ def collect(
         return _in_world(world, which, policy, episodes, steps, start, seed, out)
     if policy is None or isinstance(policy, str):
         raise ValueError("policy: expected a function from observations to actions")
-    envs = list(env) if isinstance(env, Sequence) else [env]
+    envs: list[Any] = list(env) if isinstance(env, Sequence) else [env]
     return _in_gymnasium(envs, policy, episodes, length, seed, dims, name, out)
 
 
@@ -115,9 +115,11 @@ def _in_gymnasium(
 ) -> Dataset:
     import numpy as np
 
+    from windvane._data import bounds
+
     if episodes < 1 or not envs:
         raise ValueError("collect: expected at least one environment and one episode")
-    space = envs[0].action_space
+    space: Any = envs[0].action_space
     whole = hasattr(space, "n")
     records: list[list[tuple[list[Any], list[Any], bool]]] = [[] for _ in envs]
     for round in range(episodes):
@@ -144,8 +146,7 @@ def _in_gymnasium(
         for i, walk in enumerate(walks):
             records[i].append(walk)
     flat = [walk for group in records for walk in group]
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    bounded = low is not None and bool(np.isfinite(low).all() and np.isfinite(high).all())
+    low, high = bounds(space)
     spec = envs[0].spec
     return Dataset.from_numpy(
         np.concatenate([seen for seen, _, _ in flat]),
@@ -153,9 +154,9 @@ def _in_gymnasium(
         episode_offsets=np.concatenate([[0], np.cumsum([len(taken) for _, taken, _ in flat])]),
         terminated=np.array([ended for _, _, ended in flat]),
         groups=np.repeat(np.arange(len(envs)), episodes),
-        action_low=low if bounded else None,
-        action_high=high if bounded else None,
-        n_actions=int(space.n) if whole else None,  # type: ignore[attr-defined]
+        action_low=low,
+        action_high=high,
+        n_actions=int(space.n) if whole else None,
         dims=dims,
         name=name or (spec.id if spec is not None else "gymnasium"),
         out=out,

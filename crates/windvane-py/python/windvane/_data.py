@@ -79,6 +79,13 @@ def from_minari(
     return Dataset._import([folder], out=out, name=name, dims=dims, group_by=group_by)
 
 
+def bounds(space: Any) -> tuple[Any, Any]:
+    """Bounds of the components of an action, where it has any."""
+    if not hasattr(space, "low") or not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+        return None, None
+    return space.low, space.high
+
+
 def _from_hdf5(
     id: str, dims: list[str] | None, name: str | None, out: str | os.PathLike[str] | None
 ) -> Dataset:
@@ -89,15 +96,14 @@ def _from_hdf5(
     episodes = list(data.iterate_episodes())
     lengths = [len(episode.actions) for episode in episodes]
     space = data.spec.action_space
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    bounded = low is not None and bool(np.isfinite(low).all() and np.isfinite(high).all())
+    low, high = bounds(space)
     return from_numpy(
         np.concatenate([episode.observations for episode in episodes]),
-        np.concatenate([episode.actions for episode in episodes]),
+        np.concatenate([episode.actions for episode in episodes]) - getattr(space, "start", 0),
         episode_offsets=np.concatenate([[0], np.cumsum(lengths)]),
         terminated=np.array([bool(episode.terminations[-1]) for episode in episodes]),
-        action_low=low if bounded else None,
-        action_high=high if bounded else None,
+        action_low=low,
+        action_high=high,
         n_actions=int(space.n) if hasattr(space, "n") else None,
         dims=dims,
         name=name or id,

@@ -61,14 +61,15 @@ def train(
     """
     if env is None and dataset is None:
         raise ValueError("train: expected env or dataset")
+    data: str | None = None
     if isinstance(dataset, Dataset):
         # What lives in a temporary folder would leave the run without its data.
         kept = os.path.join(os.fspath(out), "data")
         if dataset.temporary and not os.path.exists(kept):
             dataset.save(kept)
         data = kept if dataset.temporary else os.fspath(dataset.path)
-    else:
-        data = None if dataset is None else os.fspath(dataset)
+    elif dataset is not None:
+        data = os.fspath(dataset)
     settings: list[str] = []
     file = None
     if isinstance(config, Mapping):
@@ -157,8 +158,9 @@ class _Notebook:
     """One line of a notebook's output that is written anew."""
 
     def __init__(self) -> None:
-        from IPython.display import display
+        import IPython.display
 
+        display: Any = IPython.display.display
         self.handle = display({"text/plain": "training"}, raw=True, display_id=True)
 
     def tell(self, news: Progress) -> None:

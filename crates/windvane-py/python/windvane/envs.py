@@ -41,12 +41,12 @@ def register() -> None:
             )
 
 
-def _observation_space(spec: dict[str, Any]) -> spaces.Box:
+def _observation_space(spec: dict[str, Any]) -> Any:
     low, high = (np.array([dim[side] for dim in spec["observation"]], np.float32) for side in ("low", "high"))
     return spaces.Box(low, high, dtype=np.float32)
 
 
-def _action_space(spec: dict[str, Any]) -> spaces.Space[Any]:
+def _action_space(spec: dict[str, Any]) -> Any:
     action = spec["action"]
     if "discrete" in action:
         return spaces.Discrete(len(action["discrete"]["names"]))
@@ -155,7 +155,7 @@ class WindvaneEnv(gymnasium.Env[Obs, Any]):
         self._single.step(actions, self._obs, self._reward, self._terminated, self._truncated, self._last)
         return self._obs[0].copy(), float(self._reward[0]), bool(self._terminated[0]), False, self._info()
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> Any:
         if self.render_mode is None:
             return None
         return self._family.world.render(self._context, self._obs[0])

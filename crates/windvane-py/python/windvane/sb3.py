@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from windvane.envs import WindvaneVectorEnv
 
 
-class SB3VecEnv(VecEnv):  # type: ignore[misc]
+class SB3VecEnv(VecEnv):
     """A vector environment in the form that Stable-Baselines3 has for them."""
 
     def __init__(self, envs: WindvaneVectorEnv) -> None:

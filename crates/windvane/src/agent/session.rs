@@ -17,8 +17,8 @@ use crate::belief::{Evidence, Posteriors, RowPredictor, fits};
 use crate::error::LearnError;
 use crate::fb::ObservationModel;
 use crate::fb::conditioning::Conditioner;
+use crate::fb::row::RowNet;
 use crate::latent;
-use crate::nn::RowPair;
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
 use std::sync::Arc;
@@ -61,8 +61,8 @@ pub struct Session {
 /// Networks for single rows; empty where a network has no such form.
 #[derive(Debug, Default)]
 struct Rows {
-    forward: Vec<RowPair>,
-    actor: Option<RowPair>,
+    forward: Vec<RowNet>,
+    actor: Option<RowNet>,
     predictor: Option<RowPredictor>,
 }
 
@@ -359,10 +359,11 @@ impl Session {
         let Model::Observations(model) = &agent.model else { return };
         let weights = model.params.weights();
         let blank = vec![0.0; model.condition_width() + agent.dim()];
-        let nets = model.forward.iter().map(|net| Some(RowPair::new(net.pair()?, &weights, &blank)));
+        let backward = (model.backward_map(), &weights);
+        let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
         self.rows = Rows {
             forward: nets.collect::<Option<Vec<_>>>().unwrap_or_default(),
-            actor: model.actor.as_ref().and_then(|actor| actor.row(&blank)),
+            actor: model.actor.as_ref().and_then(|actor| actor.row(backward, &blank, agent.dim())),
             predictor: model.predictor.as_ref().map(|belief| belief.row_predictor(agent.belief().is_some())),
         };
     }
@@ -433,7 +434,7 @@ impl Session {
         }
         let Some(predictor) = &mut self.rows.predictor else {
             for row in &mut self.rows.forward {
-                let heads = row.forward(&[&s], &s).chunks_exact(width);
+                let heads = row.forward(&s).chunks_exact(width);
                 values.iter_mut().zip(heads).for_each(|(q, raw)| *q += share * head.value(raw, z));
             }
             return values;
@@ -445,7 +446,7 @@ impl Session {
                 obs.iter().zip(change).map(|(x, (change, scale))| x + change * scale).collect();
             let next = codec.encode(&next);
             for row in &mut self.rows.forward {
-                *q += share * head.value(row.forward(&[&next], &next), z);
+                *q += share * head.value(row.forward(&next), z);
             }
         }
         values
@@ -467,7 +468,7 @@ impl Session {
                 let vector = match &mut self.rows.actor {
                     Some(actor) => {
                         let s = model.codec.encode(obs);
-                        actor.forward(&[&s], &s).iter().map(|x| x.tanh()).collect()
+                        actor.forward(&s).iter().map(|x| x.tanh()).collect()
                     }
                     None => model.actions(&agent.states(model, obs, &self.known, &self.z)),
                 };

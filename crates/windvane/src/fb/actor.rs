@@ -1,9 +1,10 @@
 //! The actor for continuous actions: DDPG on F z, with behaviour cloning where it is asked for, or either alone.
 
 use super::config::FbConfig;
-use super::networks::{NetInput, TwoInputNet};
+use super::networks::{Backward, NetInput, TwoInputNet};
+use super::row::RowNet;
 use crate::error::LearnError;
-use crate::nn::{Adam, AdamConfig, Params, RowPair, TensorFile, Weights, upload};
+use crate::nn::{Adam, AdamConfig, Params, TensorFile, Weights, upload};
 use burn::tensor::{Device, Gradients, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -85,9 +86,15 @@ impl Actor {
         self.net.forward(weights, input).tanh()
     }
 
-    /// The same actor for single rows, before its tanh; nothing for a network without such a form.
-    pub(crate) fn row(&self, task: &[f32]) -> Option<RowPair> {
-        self.net.pair().map(|net| RowPair::new(net, &self.params.weights(), task))
+    /// The same actor for single rows, before its tanh; nothing for a network without such a form. `backward` is B with its
+    /// weights.
+    pub(crate) fn row(
+        &self,
+        backward: (Option<&Backward>, &Weights),
+        task: &[f32],
+        dim: usize,
+    ) -> Option<RowNet> {
+        RowNet::new(&self.net, &self.params.weights(), backward, task, dim)
     }
 
     /// Noise that smooths the target's action, cut off, `[rows, action]`.

@@ -14,6 +14,7 @@ pub mod networks;
 pub(crate) mod observation_objective;
 pub mod observations;
 mod reward_kernels;
+pub(crate) mod row;
 pub(crate) mod target;
 pub mod tasks;
 mod tokens;

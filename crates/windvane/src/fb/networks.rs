@@ -253,14 +253,6 @@ impl TwoInputNet {
             }
         }
     }
-
-    /// The paper's network, for the fast path on single rows.
-    pub(crate) fn pair(&self) -> Option<&PairNet> {
-        match self {
-            Self::Pair(net) => Some(net),
-            Self::Film { .. } => None,
-        }
-    }
 }
 
 fn sides(input: NetInput) -> (Input, Input) {

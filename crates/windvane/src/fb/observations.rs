@@ -144,6 +144,14 @@ impl ObservationModel {
         read(self.b(&self.params.weights(), &s))
     }
 
+    /// B itself, where it is not given.
+    pub(crate) fn backward_map(&self) -> Option<&Backward> {
+        match &self.features {
+            Features::Backward(backward) => Some(backward),
+            Features::Given(_) => None,
+        }
+    }
+
     /// The same of encoded states, `[rows, d]`.
     pub(super) fn b(&self, weights: &Weights, s: &Tensor<2>) -> Tensor<2> {
         match &self.features {

@@ -6,7 +6,7 @@ use super::kernels::gemm::{Mat, MatMut, Start, gemm_act};
 use super::kernels::pool::Buffer;
 use super::kernels::rows as kernel;
 use super::kernels::simd::Level;
-use super::mlp::Mlp;
+use super::mlp::{Linear, Mlp};
 use super::ops::Act;
 use super::pair::PairNet;
 use super::params::{ParamId, Weights};
@@ -73,6 +73,12 @@ impl RowMlp {
     /// Copies a network's weights.
     pub fn new(net: &Mlp, weights: &Weights) -> Self {
         let (layers, norm) = net.parts();
+        let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| read(weights[id].clone())));
+        Self { norm, ..Self::of_layers(layers, weights) }
+    }
+
+    /// Copies the weights of plain layers, each with its activation.
+    pub fn of_layers(layers: &[(Linear, Act)], weights: &Weights) -> Self {
         let layers = layers.iter().map(|(layer, act)| {
             let (w, b) = layer.ids();
             let parts = w.iter().map(|&id| Matrix::new(weights, id)).collect();
@@ -80,9 +86,8 @@ impl RowMlp {
             RowLayer { parts, act: *act, out: vec![0.0; b.len()], b }
         });
         let layers: Vec<RowLayer> = layers.collect();
-        let norm = norm.map(|(gain, shift)| [gain, shift].map(|id| read(weights[id].clone())));
         let scratch = vec![0.0; layers[0].out.len()];
-        Self { layers, norm, scratch, fixed: None }
+        Self { layers, norm: None, scratch, fixed: None }
     }
 
     /// Fixes the last part of the input, for instance belief and task while an episode lasts: its share of the first layer
