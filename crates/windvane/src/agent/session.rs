@@ -427,14 +427,14 @@ impl Session {
         if self.rows.predictor.is_none() && codec.actions().n_actions().is_none() {
             for (q, a) in values.iter_mut().zip(codec.actions().candidates()) {
                 for row in &mut self.rows.forward {
-                    *q += share * head.value(row.forward(&[&s, &a], &s), z);
+                    *q += share * head.value(row.forward(&s, &a), z);
                 }
             }
             return values;
         }
         let Some(predictor) = &mut self.rows.predictor else {
             for row in &mut self.rows.forward {
-                let heads = row.forward(&s).chunks_exact(width);
+                let heads = row.forward(&s, &[]).chunks_exact(width);
                 values.iter_mut().zip(heads).for_each(|(q, raw)| *q += share * head.value(raw, z));
             }
             return values;
@@ -446,7 +446,7 @@ impl Session {
                 obs.iter().zip(change).map(|(x, (change, scale))| x + change * scale).collect();
             let next = codec.encode(&next);
             for row in &mut self.rows.forward {
-                *q += share * head.value(row.forward(&next), z);
+                *q += share * head.value(row.forward(&next, &[]), z);
             }
         }
         values
@@ -468,7 +468,7 @@ impl Session {
                 let vector = match &mut self.rows.actor {
                     Some(actor) => {
                         let s = model.codec.encode(obs);
-                        actor.forward(&s).iter().map(|x| x.tanh()).collect()
+                        actor.forward(&s, &[]).iter().map(|x| x.tanh()).collect()
                     }
                     None => model.actions(&agent.states(model, obs, &self.known, &self.z)),
                 };

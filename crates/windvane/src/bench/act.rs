@@ -4,13 +4,14 @@ use super::{Built, Step, fb};
 use crate::config::Plan;
 use crate::data::{Codec, Replay, bad_setting};
 use crate::error::LearnError;
-use crate::nn::{Params, RowPair, TensorFile};
+use crate::fb::row::RowNet;
+use crate::nn::{Params, TensorFile};
 use burn::tensor::Device;
 use std::sync::Arc;
 
 /// The actor, its belief and task fixed for the episode.
 struct Act {
-    actor: RowPair,
+    actor: RowNet,
     params: Params,
     codec: Arc<Codec>,
     obs: Vec<f32>,
@@ -25,7 +26,10 @@ pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<
     // Some task: B of the state that it is in.
     let (input, z) = (&contexts.inputs[..plan.belief.dim], model.backward(&obs));
     let task = [input, &z].concat();
-    let row = model.actor.and_then(|actor| Some((actor.row(&task)?, actor.params)));
+    let weights = model.params.weights();
+    let backward = (model.backward_map(), &weights);
+    let row = model.actor.as_ref().and_then(|actor| actor.row(backward, &task, z.len()));
+    let row = row.zip(model.actor.as_ref().map(|actor| actor.params.clone()));
     let Some((actor, params)) = row else { return Err(bad_setting("acting is measured with an actor")) };
     let s = codec.encode(&obs);
     let widths = [[1, s.len()], [1, task.len()]];
@@ -37,7 +41,7 @@ pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<
 impl Step for Act {
     fn run(&mut self) -> Result<f32, LearnError> {
         let s = self.codec.encode(&self.obs);
-        Ok(self.actor.forward(&[&s], &s).iter().map(|x| x.tanh()).sum())
+        Ok(self.actor.forward(&s, &[]).iter().map(|x| x.tanh()).sum())
     }
 
     fn save(&self, file: &mut TensorFile) {

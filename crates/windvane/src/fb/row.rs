@@ -18,7 +18,7 @@ pub(crate) struct RowFilm {
     task: RowMlp,
     film: RowMlp,
     z: Vec<f32>,
-    told: Vec<f32>,
+    condition: Vec<f32>,
     state: RowMlp,
     rest: RowMlp,
     /// What goes into the two.
@@ -27,17 +27,17 @@ pub(crate) struct RowFilm {
 }
 
 impl RowNet {
-    /// Copies the weights of a network, and of `backward` with weights of its own, under the condition and task `told`, of which
+    /// Copies the weights of a network, and of `backward` with weights of its own, under the condition and task `condition`, of which
     /// the last `dim` numbers are z; nothing for a B without such a form.
     pub(crate) fn new(
         net: &TwoInputNet,
         weights: &Weights,
         (backward, backward_weights): (Option<&Backward>, &Weights),
-        told: &[f32],
+        condition: &[f32],
         dim: usize,
     ) -> Option<Self> {
         match net {
-            TwoInputNet::Pair(net) => Some(Self::Pair(Box::new(RowPair::new(net, weights, told)))),
+            TwoInputNet::Pair(net) => Some(Self::Pair(Box::new(RowPair::new(net, weights, condition)))),
             TwoInputNet::Film { task, film, state, hidden, out } => {
                 let Backward::Network(backward) = backward? else { return None };
                 let mut row = RowFilm {
@@ -45,7 +45,7 @@ impl RowNet {
                     task: RowMlp::new(task, weights),
                     film: RowMlp::of_layers(&[(film.clone(), Act::None)], weights),
                     z: vec![0.0; dim],
-                    told: Vec::new(),
+                    condition: Vec::new(),
                     state: RowMlp::of_layers(&[(state.clone(), Act::None)], weights),
                     rest: RowMlp::of_layers(
                         &[(hidden.clone(), Act::Relu), (out.clone(), Act::None)],
@@ -54,46 +54,47 @@ impl RowNet {
                     input: Vec::new(),
                     modulated: Vec::new(),
                 };
-                row.fix(told);
+                row.fix(condition);
                 Some(Self::Film(Box::new(row)))
             }
         }
     }
 
     /// Another condition and task.
-    pub(crate) fn fix(&mut self, told: &[f32]) {
+    pub(crate) fn fix(&mut self, condition: &[f32]) {
         match self {
-            Self::Pair(net) => net.fix(told),
-            Self::Film(net) => net.fix(told),
+            Self::Pair(net) => net.fix(condition),
+            Self::Film(net) => net.fix(condition),
         }
     }
 
-    /// The output at an encoded state.
-    pub(crate) fn forward(&mut self, s: &[f32]) -> &[f32] {
+    /// The output at an encoded state and action; the action is empty where the network takes none.
+    pub(crate) fn forward(&mut self, s: &[f32], a: &[f32]) -> &[f32] {
         match self {
-            Self::Pair(net) => net.forward(&[s], s),
-            Self::Film(net) => net.forward(s),
+            Self::Pair(net) => net.forward(&[s, a][..1 + usize::from(!a.is_empty())], s),
+            Self::Film(net) => net.forward(s, a),
         }
     }
 }
 
 impl RowFilm {
-    fn fix(&mut self, told: &[f32]) {
+    fn fix(&mut self, condition: &[f32]) {
         let dim = self.z.len();
-        self.z.copy_from_slice(&told[told.len() - dim..]);
-        self.told = self.film.forward(&[self.task.forward(&[told])]).to_vec();
+        self.z.copy_from_slice(&condition[condition.len() - dim..]);
+        self.condition = self.film.forward(&[self.task.forward(&[condition])]).to_vec();
     }
 
-    fn forward(&mut self, s: &[f32]) -> &[f32] {
+    fn forward(&mut self, s: &[f32], a: &[f32]) -> &[f32] {
         let b = self.backward.forward(&[s]);
         let dim = b.len() as f32;
         let length = (dim / b.iter().map(|x| x * x).sum::<f32>().max(f32::MIN_POSITIVE)).sqrt();
         self.input.clear();
         self.input.extend_from_slice(s);
+        self.input.extend_from_slice(a);
         self.input.extend(b.iter().zip(&self.z).map(|(b, z)| 0.5 * length * b * z));
-        let along: f32 = self.input[s.len()..].iter().sum();
+        let along: f32 = self.input[s.len() + a.len()..].iter().sum();
         self.input.push(2.0 * along * 3.0 / dim);
-        let (gain, shift) = self.told.split_at(self.told.len() / 2);
+        let (gain, shift) = self.condition.split_at(self.condition.len() / 2);
         let x = self.state.forward(&[&self.input]).iter().zip(gain).zip(shift);
         self.modulated.clear();
         self.modulated.extend(x.map(|((x, gain), shift)| (x * (gain + 1.0) + shift).max(0.0)));
@@ -111,25 +112,28 @@ mod tests {
 
     #[test]
     fn a_row_of_either_network_gives_what_the_tensor_path_gives() {
-        for kind in [NetKind::Pair, NetKind::Film] {
+        for (kind, a) in
+            [NetKind::Pair, NetKind::Film].into_iter().flat_map(|kind| [(kind, &[][..]), (kind, &[0.6])])
+        {
             let device = Device::flex();
             let mut config = FbConfig { dim: 6, backward: BackwardForm::Network, ..FbConfig::default() };
             config.net.kind = kind;
             let mut params = Params::new(&device, 4);
             let backward = Backward::new(&mut params, [3, 3], &config, &device).unwrap();
-            let net = TwoInputNet::new(&mut params, "f", [3, 0, 2], 5, &config).unwrap();
+            let net = TwoInputNet::new(&mut params, "f", [3, a.len(), 2], 5, &config).unwrap();
             let weights = params.weights();
-            let told =
+            let condition =
                 [[0.3, -0.2, 1.0, 0.5, -2.0, 0.1, 0.9, -0.4], [1.0, 0.0, -1.0, 0.2, 0.3, 2.0, -0.9, 0.4]];
-            let mut row = RowNet::new(&net, &weights, (Some(&backward), &weights), &told[0], 6).unwrap();
-            for told in told {
-                row.fix(&told);
+            let mut row = RowNet::new(&net, &weights, (Some(&backward), &weights), &condition[0], 6).unwrap();
+            for condition in condition {
+                row.fix(&condition);
                 let s = [0.3, -0.7, 0.2];
                 let states = upload(s.to_vec(), [1, 3], &device);
                 let b = Some(backward.forward(&weights, &states, 6));
-                let task = upload(told.to_vec(), [1, 8], &device);
-                let expected = read(net.forward(&weights, NetInput { s: states, a: None, task, b }));
-                for (got, expected) in row.forward(&s).iter().zip(expected) {
+                let task = upload(condition.to_vec(), [1, 8], &device);
+                let action = (!a.is_empty()).then(|| upload(a.to_vec(), [1, a.len()], &device));
+                let expected = read(net.forward(&weights, NetInput { s: states, a: action, task, b }));
+                for (got, expected) in row.forward(&s, a).iter().zip(expected) {
                     assert!((got - expected).abs() < 1e-5, "{kind:?}: {got} {expected}");
                 }
             }

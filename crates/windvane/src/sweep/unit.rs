@@ -10,6 +10,7 @@ use crate::error::LearnError;
 use crate::eval::rewards::{evaluate_rewards, has_reward_tasks};
 use crate::eval::{BeliefMode, EvalConfig};
 use crate::methods;
+use crate::planner::Planner;
 use crate::run::{Progress, Run, RunContext};
 use crate::stage::shared_names;
 use crate::train::folder::{Lock, RunFolder};
