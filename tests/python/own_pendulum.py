@@ -1,6 +1,6 @@
 """Own data where context matters (docs/own-data.md): pendulums of hidden mass, length and sign of the motor, in plain NumPy.
 
-    python own_pendulum.py WINDVANE FOLDER [METHOD [SETTING ..]]
+    python own_pendulum.py WINDVANE FOLDER [METHOD [UNSEEN [SETTING ..]]]
 
 Writes random logs of many pendulums, imports and trains on them with the binary WINDVANE, and swings up pendulums it has never
 seen over the line protocol: told by a log of the right pendulum, of one whose motor turns the other way round, and by nothing at
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 windvane, folder = sys.argv[1], Path(sys.argv[2])
-method, settings = (sys.argv[3:4] or ["bfb"])[0], sys.argv[4:]
+method, settings = (sys.argv[3:4] or ["bfb"])[0], sys.argv[5:]
+UNSEEN = int((sys.argv[4:5] or [20])[0])  # pendulums of each sign to play with
 REWARD = "(cos > 0.9)"
 STEPS = 100  # decisions in an episode, one every 0.15 s
 PENDULUMS = 40  # to learn from
-UNSEEN = 20  # of each sign
 
 
 class Pendulum:

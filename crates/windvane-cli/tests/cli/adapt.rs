@@ -348,3 +348,30 @@ fn gymnasium_carts_are_balanced_and_numpy_computes_the_same_values() {
         .unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
+
+#[test]
+fn own_pendulums_are_swung_up_after_a_log_of_them_and_never_after_one_of_the_other_sign() {
+    let python = std::env::var("WINDVANE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if !Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|has| has.status.success()) {
+        eprintln!("SKIPPED own_pendulums_are_swung_up: {python} lacks numpy (set WINDVANE_PYTHON)");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/own_pendulum.py");
+    // A fifth of the usual training: some pendulums stay down, but the context decides.
+    let output = Command::new(python)
+        .args([script, PROGRAM])
+        .arg(folder.path())
+        .args(["bfb", "3", "belief.steps=600", "fb.steps=2000"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let scores: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let upright = |told: &str| {
+        let of =
+            |sign| scores["share upright"][format!("told {told}, sign {sign}")]["upright"].as_f64().unwrap();
+        f64::midpoint(of("+1"), of("-1"))
+    };
+    assert!(upright("right") >= 0.5, "{scores}");
+    assert!(upright("wrong") <= 0.1, "{scores}");
+}

@@ -2,15 +2,28 @@
 
 use super::{failure, json, windvane};
 
+/// The worlds that this build has.
+fn world_names() -> Vec<&'static str> {
+    let ants =
+        ["ant-wind", "ant-wind-contacts", "ant-wind-6", "ant-fault", "ant-fault-more", "ant-fault-rotated"];
+    let ants = if cfg!(feature = "mujoco") { &ants[..] } else { &[] };
+    [&["doors", "four-rooms", "pointmass", "pendulum"], ants].concat()
+}
+
 #[test]
 fn envs_lists_every_world_with_its_spaces_contexts_and_tasks() {
     let document = json(&["envs", "--json"]);
     let envs = document["envs"].as_array().unwrap();
     let names: Vec<&str> = envs.iter().map(|env| env["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["doors", "four-rooms", "pointmass", "pendulum"]);
+    assert_eq!(names, world_names());
     for env in envs {
-        let seen = if env["name"] == "pendulum" { 3 } else { 2 };
-        assert_eq!(env["observation"].as_array().unwrap().len(), seen, "x and y, never the context");
+        let seen = match env["name"].as_str().unwrap() {
+            "pendulum" => 3,
+            "ant-wind-contacts" => 105,
+            name if name.starts_with("ant-") => 27,
+            _ => 2,
+        };
+        assert_eq!(env["observation"].as_array().unwrap().len(), seen, "never the context");
         assert!(env["action"].is_object() && env["horizon"].as_u64() > Some(0));
         assert!(env["contexts"]["train"].as_u64() > Some(0) && env["contexts"]["test"].as_u64() > Some(0));
         assert!(!env["tasks"].as_array().unwrap().is_empty());
@@ -43,10 +56,12 @@ fn ceilings_gives_a_row_for_each_player_split_and_context_length() {
 #[test]
 fn bad_requests_are_refused_with_what_would_be_right() {
     let unknown = failure(&["ceilings", "--env", "five-rooms"]);
-    assert_eq!(
-        unknown,
-        "error: unknown environment \"five-rooms\"; known: doors, four-rooms, pointmass, pendulum\n"
-    );
+    let known = world_names().join(", ");
+    assert_eq!(unknown, format!("error: unknown environment \"five-rooms\"; known: {known}\n"));
+    if !cfg!(feature = "mujoco") {
+        let ant = failure(&["collect", "--env", "ant-fault", "--out", "nowhere"]);
+        assert!(ant.contains("run tools/mujoco/fetch, then build with --features mujoco"), "{ant}");
+    }
     let too_many = failure(&["ceilings", "--env", "doors", "--train", "40"]);
     assert!(too_many.contains("only 49 layouts exist"), "{too_many}");
     let no_seed = failure(&["ceilings", "--env", "doors", "--seeds", "0"]);
