@@ -91,7 +91,7 @@ def test_other_threads_run_while_it_trains(tmp_path):
 SCRIPT = """
 import sys, windvane
 try:
-    windvane.train(env="doors", method="bfb", preset="quick", config={"fb.steps": 100000, "belief.steps": 20, "data.episodes": 20}, out=sys.argv[1])
+    windvane.train(env="doors", method="bfb", preset="quick", config={"fb.steps": 4000, "belief.steps": 20, "data.episodes": 20}, out=sys.argv[1])
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.exit(7)
@@ -118,7 +118,7 @@ def test_the_command_takes_ctrl_c_as_the_program_does(tmp_path):
 
     out = tmp_path / "run"
     line = [os.path.join(sysconfig.get_path("scripts"), "windvane"), "train", "--env", "doors", "--method", "bfb"]
-    line += ["--preset", "quick", "--set", "fb.steps=100000", "--set", "belief.steps=20"]
+    line += ["--preset", "quick", "--set", "fb.steps=4000", "--set", "belief.steps=20"]
     line += ["--set", "data.episodes=20", "--out", str(out)]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     try:

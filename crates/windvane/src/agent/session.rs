@@ -361,10 +361,12 @@ impl Session {
         let blank = vec![0.0; model.condition_width() + agent.dim()];
         let backward = (model.backward_map(), &weights);
         let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
+        // Oracle-ID is told embeddings of groups, zeros where it knows none: its predictor is the conditioned one too.
+        let told = !matches!(agent.conditioner, Conditioner::Nothing);
         self.rows = Rows {
             forward: nets.collect::<Option<Vec<_>>>().unwrap_or_default(),
             actor: model.actor.as_ref().and_then(|actor| actor.row(backward, &blank, agent.dim())),
-            predictor: model.predictor.as_ref().map(|belief| belief.row_predictor(agent.belief().is_some())),
+            predictor: model.predictor.as_ref().map(|belief| belief.row_predictor(told)),
         };
     }
 
