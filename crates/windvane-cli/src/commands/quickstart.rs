@@ -18,8 +18,8 @@ const METHODS: [&str; 3] = ["fb", "bfb", "rfb"];
 ///
 /// Collects data, trains the belief and the three methods, scores them on layouts they learned from and on unseen ones
 /// beside the exact ceilings, and writes a page with figures: `windvane reproduce doors --preset quick` with one seed. With
-/// --continuous, the same on pendulums whose mass, length and sign of the motor are hidden: there FB, who knows none of it,
-/// cannot swing up any, and a belief is all that is needed.
+/// --continuous, the same on pendulums whose mass, length and sign of the motor are hidden: FB, who knows none of it, is
+/// right for one of the two signs at best; a belief is all that is needed.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane quickstart --out runs/quickstart
