@@ -189,9 +189,10 @@ fn a_finished_run_is_read_where_nothing_can_be_written() {
     let run = place("run");
     success(&train("bfb", &run));
     let figure = place("q.svg");
-    let model = place("model");
+    let (model, page) = (place("model"), place("report.html"));
     for arguments in [
         &["eval", &run][..],
+        &["report", &run, "--out", &page],
         &["doctor", &run],
         &["export", &run, "--out", &model],
         &["figure", "qmap", &run, "--out", &figure],
