@@ -225,7 +225,7 @@ impl Agent {
             let taken = actions.map(|given| self::actions(given, &self.inner.spec().action)).transpose()?;
             let prepared = self.ready(py, h, z)?;
             let q = py.detach(|| prepared.q(&obs, taken.as_ref().map(|(actions, _)| actions)))?;
-            match (prepared.n_actions(), single) {
+            match (prepared.n_actions().filter(|_| taken.is_none()), single) {
                 (Some(n), false) => rows_out(py, &q, n),
                 (None, true) => Ok(PyArray1::from_vec(py, q).get_item(0)?),
                 _ => Ok(PyArray1::from_vec(py, q).into_any()),

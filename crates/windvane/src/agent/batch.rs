@@ -71,10 +71,12 @@ impl Prepared {
             }
             Model::Observations(model) => {
                 let (codec, states) = (model.codec.actions(), self.states(obs)?);
-                match codec.n_actions() {
+                match model.n_choices() {
                     Some(n) => {
+                        let candidates = codec.candidates();
                         for q in model.action_values(&states).chunks_exact(n) {
-                            actions.push(codec.action(argmax(q), &[]).as_action());
+                            let best = argmax(q);
+                            actions.push(codec.action(best, &candidates[best]).as_action());
                         }
                     }
                     None => {
@@ -88,8 +90,8 @@ impl Prepared {
         Ok(actions)
     }
 
-    /// Value F z / d of each of the actions to choose from, `[rows * n]`; where actions are vectors, of the given ones or of
-    /// those that [`Self::act`] chooses, `[rows]`.
+    /// Value F z / d of each of the actions to choose from, `[rows * n]`; of vectors as actions, of the given ones or of those that
+    /// an actor chooses, `[rows]`.
     pub fn q(&self, obs: &[f32], actions: Option<&Actions>) -> Result<Vec<f32>, LearnError> {
         let rows = self.check(obs)?;
         let wrong = |problem: String| Err(LearnError::Config { origin: "actions".into(), problem });
@@ -111,8 +113,11 @@ impl Prepared {
                 return wrong("given, but values are of all actions there are; expected none".into());
             }
             Model::Listed(_) => return Ok(self.listed_q(obs)),
-            Model::Observations(model) => return Ok(model.action_values(&self.states(obs)?)),
+            Model::Observations(model) => model,
         };
+        if actions.is_none() && model.n_choices().is_some() {
+            return Ok(model.action_values(&self.states(obs)?));
+        }
         let states = self.states(obs)?;
         let encoded = match actions {
             None => model.actions(&states),
@@ -127,11 +132,11 @@ impl Prepared {
         Ok(model.values_of(&states, encoded))
     }
 
-    /// How many values [`Self::q`] has of each observation; nothing where actions are vectors.
+    /// How many values [`Self::q`] has of each observation; nothing where an actor chooses.
     pub fn n_actions(&self) -> Option<usize> {
         match &self.agent.model {
             Model::Listed(model) => Some(model.table().actions()),
-            Model::Observations(model) => model.codec.actions().n_actions(),
+            Model::Observations(model) => model.n_choices(),
         }
     }
 
