@@ -171,6 +171,8 @@ impl Results {
             };
             let scores: Vec<Vec<f64>> = seeds.iter().filter_map(of_seed).collect();
             let (mean, std) = mean_and_std(&scores);
+            // Two digits, and no minus before nothing.
+            let mean = (mean * 100.0).round() / 100.0 + 0.0;
             match scores.len() {
                 0 => "-".to_owned(),
                 1 => format!("{mean:.2}"),
