@@ -80,7 +80,7 @@ fn real_trainers_on_wgpu_agree_with_the_processor() {
             start.elapsed()
         );
         assert!(losses.0 < 1e-4, "{step:?}: {:?}, expected {:?}", there.0, here.0);
-        assert!(tensor.0 < 1e-2, "{step:?}: {} is {} apart", tensor.1, tensor.0);
+        assert!(tensor.0 < 5e-3, "{step:?}: {} is {} apart", tensor.1, tensor.0);
         assert!(here.0.iter().any(|loss| *loss != here.0[0]), "{step:?}: nothing is trained");
     }
 }
