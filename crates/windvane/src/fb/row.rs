@@ -71,7 +71,7 @@ impl RowNet {
     /// The output at an encoded state and action; the action is empty where the network takes none.
     pub(crate) fn forward(&mut self, s: &[f32], a: &[f32]) -> &[f32] {
         match self {
-            Self::Pair(net) => net.forward(&[s, a][..1 + usize::from(!a.is_empty())], s),
+            Self::Pair(net) => net.forward(&[s, a][..=usize::from(!a.is_empty())], s),
             Self::Film(net) => net.forward(s, a),
         }
     }
