@@ -15,6 +15,8 @@ from torch.nn import functional as F
 
 #: As in fb/networks.rs.
 POSITIVE_OFFSET, NEGATIVE_OFFSET = 2.0, 5.0
+#: As in data/encoder.rs.
+FARTHEST = 3.0
 
 
 class Agent(nn.Module):
@@ -57,7 +59,7 @@ class Agent(nn.Module):
     def encode(self, obs: Tensor) -> Tensor:
         middle = torch.tensor([dim["middle"] for dim in self.smooth])
         scale = torch.tensor([dim["scale"] for dim in self.smooth])
-        x = (obs - middle) * scale
+        x = ((obs - middle) * scale).clamp(-FARTHEST, FARTHEST)
         if self.waves.numel() == 0:
             return x
         phase = x @ self.waves[:, :-1].T + self.waves[:, -1]
