@@ -3,7 +3,6 @@
 pub mod actions;
 pub mod discretizer;
 pub mod encoder;
-mod evidence;
 pub mod replay;
 pub mod state_table;
 

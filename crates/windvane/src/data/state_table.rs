@@ -351,6 +351,53 @@ impl StateTable {
         &self.tokens[self.episodes[number].clone()]
     }
 
+    /// Writes what a set of tokens (`bag [vocabulary]`, marked by 1) says of each state, `[states * 2]`: 1 if it was entered
+    /// (or left), and 1 if it was refused, that is, was the only state that a move without effect could have led to.
+    pub fn write_evidence(&self, bag: &[f32], evidence: &mut [f32]) {
+        evidence.fill(0.0);
+        for token in (0..bag.len()).filter(|&token| bag[token] > 0.0) {
+            self.add_evidence(token, evidence);
+        }
+    }
+
+    /// Adds what one more token says.
+    pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
+        let pair = token / self.width;
+        let from = pair / self.actions;
+        let outcomes = &self.successors[pair * self.width..][..usize::from(self.outcomes[pair])];
+        let entered = self.successors[token] as usize;
+        evidence[from * 2] = 1.0;
+        evidence[entered * 2] = 1.0;
+        // Of several ways not taken, nobody knows which was shut.
+        let mut others = outcomes.iter().filter(|&&s| s as usize != from);
+        if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
+            evidence[other as usize * 2 + 1] = 1.0;
+        }
+    }
+
+    /// Makes dynamics `p [vocabulary]` agree with `evidence [states * 2]` of the same context, as far as what was met once
+    /// stays so (`persistence`, 0 to 1): a state that was entered can be entered, one that was blocked cannot.
+    pub(crate) fn trust(&self, p: &mut [f32], evidence: &[f32], persistence: f32) {
+        if persistence == 0.0 {
+            return;
+        }
+        for (pair, p) in p.chunks_exact_mut(self.width).enumerate() {
+            for way in 0..self.outcomes(pair) {
+                let to = self.successors[pair * self.width + way] as usize;
+                let met = match evidence[to * 2..][..2] {
+                    _ if to == pair / self.actions => continue,
+                    [entered, _] if entered > 0.0 => 1.0,
+                    [_, blocked] if blocked > 0.0 => 0.0,
+                    _ => continue,
+                };
+                let sure = p[way] + persistence * (met - p[way]);
+                let rest = (1.0 - sure) / (1.0 - p[way]).max(1e-6);
+                p.iter_mut().for_each(|p| *p *= rest);
+                p[way] = sure;
+            }
+        }
+    }
+
     /// Writes the dynamics that `counts` of tokens show: the share of each outcome, `[vocabulary]`, and zeros for pairs
     /// without counts.
     pub fn write_shares(&self, counts: &[(u32, u32)], shares: &mut [f32]) {
