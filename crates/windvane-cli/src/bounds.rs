@@ -11,7 +11,7 @@ pub(crate) const SEEDS: RangeInclusive<u64> = 1..=1000;
 pub(crate) const CONTEXTS: RangeInclusive<u64> = 1..=100_000;
 /// Steps of an episode, or of the trajectory that forms a belief.
 pub(crate) const STEPS: RangeInclusive<u64> = 0..=100_000;
-/// Games of each context and task.
+/// Episodes of each context and task.
 pub(crate) const ROUNDS: RangeInclusive<u64> = 1..=1000;
 /// Bellman sweeps.
 pub(crate) const SWEEPS: RangeInclusive<u64> = 0..=10_000;
@@ -23,13 +23,13 @@ pub(crate) fn count<T: TryFrom<u64> + Clone + Send + Sync>(
     RangedU64ValueParser::new().range(bounds)
 }
 
-/// Refuses more steps of context than memory holds: all trajectories of a split are kept, one for each context and game.
+/// Refuses more steps of context than memory holds: all trajectories of a split are kept, one for each context and episode.
 pub(crate) fn context(steps: usize, rounds: u64) -> anyhow::Result<()> {
     const MOST: u64 = 1_000_000;
     let all = (steps as u64).saturating_mul(rounds);
     anyhow::ensure!(
         all <= MOST,
-        "{rounds} games after {steps} steps of context each are {all} steps in every context; expected at most {MOST}"
+        "{rounds} episodes after {steps} steps of context each are {all} steps in every context; expected at most {MOST}"
     );
     Ok(())
 }

@@ -29,7 +29,7 @@ mod tests {
         let rows = [["random", "-", "0.10"], ["shortest-path", "100", "1.00"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         let expected =
-            "player         steps  success\nrandom             -     0.10\nshortest-path    100     1.00";
-        assert_eq!(render(&["player", "steps", "success"], &rows), expected);
+            "policy         steps  success\nrandom             -     0.10\nshortest-path    100     1.00";
+        assert_eq!(render(&["policy", "steps", "success"], &rows), expected);
     }
 }

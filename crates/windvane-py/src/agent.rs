@@ -158,9 +158,9 @@ impl Agent {
     #[pyo3(signature = (context=None))]
     fn belief(&self, py: Python<'_>, context: Option<&Bound<'_, PyAny>>) -> PyResult<Belief> {
         guarded(|| {
-            let walks = self::context(self.inner.spec(), context)?;
+            let trajectories = self::context(self.inner.spec(), context)?;
             py.detach(|| {
-                let adapted = self.inner.adapt(&walks)?;
+                let adapted = self.inner.adapt(&trajectories)?;
                 let confidence = adapted.confidence();
                 Ok(Belief::new(self.inner.clone(), adapted, confidence))
             })
@@ -248,8 +248,8 @@ impl Agent {
             let adapted = if let Some(h) = context.filter(|context| context.is_instance_of::<Belief>()) {
                 self.adapted(h)?
             } else {
-                let walks = self::context(self.inner.spec(), context)?;
-                Arc::new(py.detach(|| self.inner.adapt(&walks))?)
+                let trajectories = self::context(self.inner.spec(), context)?;
+                Arc::new(py.detach(|| self.inner.adapt(&trajectories))?)
             };
             Session::begin(self, &adapted, task, online, planner)
         })

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use windvane::Agent;
 use windvane::agent::task::{Inference, TaskCode};
 use windvane::agent::{Adapted, Confidence};
-use windvane_world::episodes::read_walks;
+use windvane_world::episodes::read_trajectories;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{EnvSpec, Prompt};
 
@@ -134,13 +134,13 @@ impl Task {
 pub(crate) fn context(spec: &EnvSpec, given: Option<&Bound<'_, PyAny>>) -> Answer<Vec<Trajectory>> {
     let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(Vec::new()) };
     if let Ok(data) = given.cast::<Dataset>() {
-        return data.get().walks();
+        return data.get().trajectories();
     }
     if let Ok(list) = given.cast::<PyList>() {
-        return list.iter().map(|pair| walk(spec, &pair)).collect();
+        return list.iter().map(|pair| trajectory(spec, &pair)).collect();
     }
     if given.is_instance_of::<PyTuple>() {
-        return Ok(vec![walk(spec, given)?]);
+        return Ok(vec![trajectory(spec, given)?]);
     }
     let path: PathBuf = given.extract().map_err(|_| {
         let kind = given.get_type();
@@ -148,11 +148,11 @@ pub(crate) fn context(spec: &EnvSpec, given: Option<&Bound<'_, PyAny>>) -> Answe
             "context: {kind}, expected a pair (observations, actions), a list of pairs, a data set or a file"
         ))
     })?;
-    Ok(read_walks(&path, spec)?)
+    Ok(read_trajectories(&path, spec)?)
 }
 
 /// A trajectory out of a pair of arrays: one observation more than actions.
-fn walk(spec: &EnvSpec, pair: &Bound<'_, PyAny>) -> Answer<Trajectory> {
+fn trajectory(spec: &EnvSpec, pair: &Bound<'_, PyAny>) -> Answer<Trajectory> {
     let (observations, taken): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
         pair.extract().map_err(|_| wrong("context: expected pairs (observations, actions)"))?;
     let seen = floats("observations", &observations)?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use windvane_world::ContextId;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::episodes::{
     ActionKind, ActionSlice, Block, ContextEntry, EpisodeInfo, Episodes, GroupBy, ImportConfig, Leftover,
     Plan, Provenance, Writer, check, export_minari, export_npz, import,
@@ -49,15 +49,15 @@ impl Place {
 
 impl Dataset {
     /// The trajectories of all episodes.
-    pub(crate) fn walks(&self) -> Answer<Vec<Trajectory>> {
+    pub(crate) fn trajectories(&self) -> Answer<Vec<Trajectory>> {
         let data = &self.episodes;
-        let walk = |episode: usize| {
+        let trajectory = |episode: usize| {
             let mut actions = data.spec().action.actions(data.length(episode));
             let taken = data.actions(episode);
             (0..taken.len()).for_each(|step| actions.push(taken.get(step)));
             Ok(Trajectory::new(data.spec(), data.observations(episode).to_vec(), actions)?)
         };
-        (0..data.episodes()).map(walk).collect()
+        (0..data.episodes()).map(trajectory).collect()
     }
 }
 
@@ -173,7 +173,7 @@ impl Dataset {
             let contexts = contexts.into_iter().map(ContextId).collect();
             let [episodes, length] = sizes;
             let config = CollectConfig { contexts, episodes, length, start, seed };
-            let policy: Policy = match policy {
+            let policy: BehaviourPolicy = match policy {
                 Some(name) => name.parse()?,
                 None => world.inner.behaviour(),
             };

@@ -108,8 +108,8 @@ impl Session {
     /// Takes in another context instead of all that was seen so far.
     #[pyo3(signature = (context=None))]
     fn reset(&self, context: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let walks = guarded(|| self::context(self.owner.spec(), context))?;
-        self.with(|session| Ok(session.reset(&walks)?))
+        let trajectories = guarded(|| self::context(self.owner.spec(), context))?;
+        self.with(|session| Ok(session.reset(&trajectories)?))
     }
 
     /// Takes another task; what was learned of the dynamics stays.

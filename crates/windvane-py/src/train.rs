@@ -18,7 +18,7 @@ use windvane::{LearnError, Request};
 use windvane_cli::REVISION;
 
 /// How long the caller's thread waits for news before it looks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// News of a training.
 struct News {
@@ -116,7 +116,7 @@ fn listen(
     loop {
         let told = {
             let news = &mut *news;
-            py.detach(move || news.recv_timeout(LOOK))
+            py.detach(move || news.recv_timeout(POLL))
         };
         let heard = match (told, &failure) {
             (Err(RecvTimeoutError::Disconnected), _) => return failure,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 use windvane_world::expert::{Config, Expert, train};
 use windvane_world::mujoco::{Ant, AntModel, Hidden, Integrator, MOTORS, POSTURE};
-use windvane_world::protocol::{Game, Player, rollout};
+use windvane_world::protocol::{EvalEpisode, Policy, rollout};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::{ActionBuf, Cmdp, ContextId, Split, rng};
 
@@ -17,14 +17,14 @@ use windvane_world::{ActionBuf, Cmdp, ContextId, Split, rng};
 fn score(
     world: &dyn Cmdp,
     context: ContextId,
-    player: &mut dyn Player,
+    policy: &mut dyn Policy,
     episodes: u64,
 ) -> Result<f32, Box<dyn Error>> {
     let mut sum = 0.0;
     for episode in 0..episodes {
         let task = world.tasks(context)?.remove(0);
-        let game = Game { context, task, rng: rng::stream(123, "game", &[context.0, episode]) };
-        sum += rollout(world, game, player)?.reward;
+        let episode = EvalEpisode { context, task, rng: rng::stream(123, "episode", &[context.0, episode]) };
+        sum += rollout(world, episode, policy)?.reward;
     }
     Ok(sum / episodes as f32)
 }
@@ -33,7 +33,7 @@ fn score(
 fn ant_v5(
     model: &AntModel,
     hidden: &Hidden,
-    player: &mut dyn Player,
+    policy: &mut dyn Policy,
     episodes: u64,
 ) -> Result<f64, Box<dyn Error>> {
     let mut ant = Ant::new(model, hidden.air(), Integrator::RungeKutta)?;
@@ -45,7 +45,7 @@ fn ant_v5(
         ant.reset(&mut rng);
         for _ in 0..256 {
             ant.observe(&mut obs);
-            player.act(&obs, &mut rng, &mut action);
+            policy.act(&obs, &mut rng, &mut action);
             let ActionBuf::Continuous(commands) = &action else { unreachable!("ants have motors") };
             let commands = std::array::from_fn(|motor| f64::from(commands[motor]));
             let measured = ant.step(hidden.gears.torques(commands))?;
@@ -101,15 +101,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Wrong: what would be right half a list farther on.
             let other = contexts[(place + contexts.len() / 2) % contexts.len()];
             let scores = [
-                score(&*world, context, &mut expert.player(&hidden(context)?), episodes)?,
+                score(&*world, context, &mut expert.policy(&hidden(context)?), episodes)?,
                 score(&*world, context, &mut expert.told_nothing(), episodes)?,
-                score(&*world, context, &mut expert.player(&hidden(other)?), episodes)?,
+                score(&*world, context, &mut expert.policy(&hidden(other)?), episodes)?,
             ];
             println!(
                 "{split} context {:2}: told right {:5.0}, nothing {:5.0}, wrong {:5.0}",
                 context.0, scores[0], scores[1], scores[2]
             );
-            counted += ant_v5(&model, &hidden(context)?, &mut expert.player(&hidden(context)?), episodes)?;
+            counted += ant_v5(&model, &hidden(context)?, &mut expert.policy(&hidden(context)?), episodes)?;
             means.iter_mut().zip(scores).for_each(|(mean, score)| *mean += score / contexts.len() as f32);
         }
         let counted = counted / contexts.len() as f64;

@@ -1,9 +1,9 @@
-//! What is achievable: reference players who are given the information, measured under the evaluation protocol.
+//! What is achievable: reference policies that are given the information, measured under the evaluation protocol.
 
 use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split, Start};
 use crate::error::WorldError;
 use crate::grid::{Dynamics, Planner, Posterior, Prior};
-use crate::protocol::{Game, Outcome, Player, RandomPlayer, rollout};
+use crate::protocol::{EvalEpisode, Outcome, Policy, RandomPolicy, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::reward::{Reward, Task};
 use crate::rng::{self, Rng};
@@ -11,7 +11,7 @@ use crate::trajectory::Trajectory;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// Games of each player for each context and task; the random context differs in each.
+/// Episodes of each policy for each context and task; the random context differs in each.
 const ROUNDS: u64 = 4;
 
 /// What to measure.
@@ -37,29 +37,29 @@ pub struct CeilingConfig {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CeilingRow {
     /// Who played.
-    pub player: &'static str,
+    pub policy: &'static str,
     /// Where.
     pub split: Split,
-    /// Steps seen beforehand; 0 for players who need none.
+    /// Steps seen beforehand; 0 for policies that need none.
     pub context_steps: usize,
-    /// Share of games that reached their goal.
+    /// Share of episodes that reached their goal.
     pub success: f64,
-    /// Number of games.
-    pub games: usize,
+    /// Number of episodes.
+    pub episodes: usize,
 }
 
-/// How one game of a reference player went.
+/// How one episode of a reference policy went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Played {
     /// Who played.
-    pub player: &'static str,
-    /// Steps seen beforehand; 0 for players who need none.
+    pub policy: &'static str,
+    /// Steps seen beforehand; 0 for policies that need none.
     pub context_steps: usize,
     /// How it went.
     pub outcome: Outcome,
 }
 
-/// Lets the reference players of a world play: `random`, `shortest-path` with the true map (`oracle` where the task is no
+/// Lets the reference policies of a world play: `random`, `shortest-path` with the true map (`oracle` where the task is no
 /// goal: it knows the context and does what it can; `oracle-misled` takes it for another one, `oracle-untold` for none), `still`
 /// where actions are vectors and the task is no goal, on Pointmass `beeline` (straight for the goal, sliding along walls), and on
 /// grids
@@ -67,7 +67,7 @@ pub struct Played {
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
 /// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
 /// - `bayes-online`: the same, and updates its belief with what it meets while it acts;
-/// - `bayes-known`: as `bayes-frozen`, over the training layouts alone: what a player can reach who knows them by heart
+/// - `bayes-known`: as `bayes-frozen`, over the training layouts alone: what a policy can reach who knows them by heart
 ///   (in training contexts only, as any other contradicts them all).
 ///
 /// All are greedy. The result does not depend on the number of threads.
@@ -78,30 +78,30 @@ pub fn measure(config: &CeilingConfig) -> Result<Vec<CeilingRow>, WorldError> {
         let referee = Referee::new(world.as_ref())?;
         for &split in &config.splits {
             let contexts = world.contexts(split).par_iter();
-            let games = contexts.map(|&context| games_in(&referee, config, seed, context));
-            for Played { player, context_steps, outcome } in
-                games.collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
+            let episodes = contexts.map(|&context| episodes_in(&referee, config, seed, context));
+            for Played { policy, context_steps, outcome } in
+                episodes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
             {
                 let same = |row: &CeilingRow| {
-                    (row.player, row.split, row.context_steps) == (player, split, context_steps)
+                    (row.policy, row.split, row.context_steps) == (policy, split, context_steps)
                 };
                 let place = rows.iter().position(same).unwrap_or_else(|| {
-                    rows.push(CeilingRow { player, split, context_steps, success: 0.0, games: 0 });
+                    rows.push(CeilingRow { policy, split, context_steps, success: 0.0, episodes: 0 });
                     rows.len() - 1
                 });
-                rows[place].games += 1;
+                rows[place].episodes += 1;
                 rows[place].success += f64::from(u8::from(outcome.success));
             }
         }
     }
     for row in &mut rows {
-        row.success /= row.games as f64;
+        row.success /= row.episodes as f64;
     }
     Ok(rows)
 }
 
-/// All games in one context.
-fn games_in(
+/// All episodes in one context.
+fn episodes_in(
     referee: &Referee<'_>,
     config: &CeilingConfig,
     seed: u64,
@@ -111,13 +111,13 @@ fn games_in(
     let spec = world.spec();
     let longest = config.context_steps.iter().copied().max().unwrap_or(0);
     let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
-    let mut games = Vec::new();
+    let mut episodes = Vec::new();
     for (number, task) in world.tasks(context)?.iter().enumerate() {
         for round in 0..ROUNDS {
             let rng = |purpose| rng::stream(seed, purpose, &[context.0, number as u64, round]);
-            let game = Game { context, task: task.clone(), rng: rng("game") };
+            let episode = EvalEpisode { context, task: task.clone(), rng: rng("episode") };
             let mut env = world.instantiate(context)?;
-            let walk = Trajectory::explore(
+            let trajectory = Trajectory::explore(
                 env.as_mut(),
                 spec,
                 config.context_start,
@@ -125,16 +125,16 @@ fn games_in(
                 &mut rng("context"),
                 uniform,
             )?;
-            games.extend(referee.play(&game, &walk, &config.context_steps)?);
+            episodes.extend(referee.play(&episode, &trajectory, &config.context_steps)?);
         }
     }
-    Ok(games)
+    Ok(episodes)
 }
 
 /// Who does nothing, in the middle of what can be done.
 struct Still;
 
-impl Player for Still {
+impl Policy for Still {
     fn begin(&mut self, _: &Task, _: &[f32]) -> Result<(), WorldError> {
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Player for Still {
     }
 }
 
-/// One world and what its reference players know of it.
+/// One world and what its reference policies know of it.
 pub struct Referee<'a> {
     world: &'a dyn Cmdp,
     priors: Option<Priors>,
@@ -160,7 +160,7 @@ struct Priors {
 }
 
 impl<'a> Referee<'a> {
-    /// Tells the players of `world` what they may know.
+    /// Tells the policies of `world` what they may know.
     pub fn new(world: &'a dyn Cmdp) -> Result<Self, WorldError> {
         let priors = world.grid().map(|grid| -> Result<Priors, WorldError> {
             let training = world.contexts(Split::Train).iter();
@@ -173,41 +173,41 @@ impl<'a> Referee<'a> {
         Ok(Self { world, priors: priors.transpose()? })
     }
 
-    /// The context after `context` in its split, for players who are told a wrong one; nothing where there is one alone.
+    /// The context after `context` in its split, for policies that are told a wrong one; nothing where there is one alone.
     fn other(&self, context: ContextId) -> Option<ContextId> {
         let split = [Split::Train, Split::Test].map(|split| self.world.contexts(split));
         let of = split.into_iter().find(|contexts| contexts.len() > 1 && contexts.contains(&context))?;
         of.iter().cycle().skip_while(|other| **other != context).nth(1).copied()
     }
 
-    /// One game for each player; those with a belief play it once after each of `lengths` steps of `walk`.
+    /// One episode for each policy; those with a belief play it once after each of `lengths` steps of `trajectory`.
     pub fn play<'p>(
         &'p self,
-        game: &Game,
-        walk: &Trajectory,
+        episode: &EvalEpisode,
+        trajectory: &Trajectory,
         lengths: &[usize],
     ) -> Result<Vec<Played>, WorldError> {
         let spec = self.world.spec();
-        let mut games = Vec::new();
-        let mut play = |player, context_steps, who: &mut dyn Player| -> Result<(), WorldError> {
-            let outcome = rollout(self.world, game.clone(), who)?;
-            games.push(Played { player, context_steps, outcome });
+        let mut episodes = Vec::new();
+        let mut play = |policy, context_steps, who: &mut dyn Policy| -> Result<(), WorldError> {
+            let outcome = rollout(self.world, episode.clone(), who)?;
+            episodes.push(Played { policy, context_steps, outcome });
             Ok(())
         };
-        play("random", 0, &mut RandomPlayer(spec.action.clone()))?;
-        let is_goal = matches!(game.task.reward, Reward::Goal { .. });
+        play("random", 0, &mut RandomPolicy(spec.action.clone()))?;
+        let is_goal = matches!(episode.task.reward, Reward::Goal { .. });
         if !is_goal && matches!(spec.action, ActionSpace::Continuous { .. }) {
             play("still", 0, &mut Still)?;
         }
         // Who is good at the world's own task alone is no measure of the others.
-        let own = is_goal || self.world.tasks(game.context)?[0].name == game.task.name;
-        if let Some((name, mut player)) = self.world.ignorant().filter(|_| own) {
-            play(name, 0, player.as_mut())?;
+        let own = is_goal || self.world.tasks(episode.context)?[0].name == episode.task.name;
+        if let Some((name, mut policy)) = self.world.ignorant().filter(|_| own) {
+            play(name, 0, policy.as_mut())?;
         }
-        if let Some(mut player) = self.world.oracle(game.context)?.filter(|_| own) {
-            play(if is_goal { "shortest-path" } else { "oracle" }, 0, player.as_mut())?;
+        if let Some(mut policy) = self.world.oracle(episode.context)?.filter(|_| own) {
+            play(if is_goal { "shortest-path" } else { "oracle" }, 0, policy.as_mut())?;
             if let Some(mut misled) = self
-                .other(game.context)
+                .other(episode.context)
                 .filter(|_| !is_goal)
                 .and_then(|other| self.world.oracle(other).transpose())
                 .transpose()?
@@ -215,12 +215,12 @@ impl<'a> Referee<'a> {
                 play("oracle-misled", 0, misled.as_mut())?;
             }
         }
-        let Some(priors) = &self.priors else { return Ok(games) };
+        let Some(priors) = &self.priors else { return Ok(episodes) };
         if let Some(average) = &priors.average {
             play("average-map", 0, &mut Planner::new(spec, average.clone()))?;
         }
         let after = |mut belief: Posterior<'p>, steps: usize| {
-            belief.observe_all(spec, walk.transitions().take(steps));
+            belief.observe_all(spec, trajectory.transitions().take(steps));
             belief
         };
         for &steps in lengths {
@@ -233,13 +233,13 @@ impl<'a> Referee<'a> {
         for &steps in lengths {
             play("bayes-online", steps, &mut Planner::new(spec, after(priors.all.posterior(), steps)))?;
         }
-        if self.world.contexts(Split::Train).contains(&game.context) {
+        if self.world.contexts(Split::Train).contains(&episode.context) {
             for &steps in lengths {
                 let known = after(priors.training.posterior(), steps).dynamics();
                 play("bayes-known", steps, &mut Planner::new(spec, known))?;
             }
         }
-        Ok(games)
+        Ok(episodes)
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
         measure(&config).unwrap()
     }
 
-    fn success(rows: &[CeilingRow], player: &str) -> Vec<f64> {
-        rows.iter().filter(|row| row.player == player).map(|row| row.success).collect()
+    fn success(rows: &[CeilingRow], policy: &str) -> Vec<f64> {
+        rows.iter().filter(|row| row.policy == policy).map(|row| row.success).collect()
     }
 
     fn assert_near(measured: &[f64], expected: &[f64]) {

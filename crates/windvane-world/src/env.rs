@@ -2,10 +2,10 @@
 
 pub use crate::action::{Action, ActionBuf, ActionSpace, Actions};
 use crate::batch::BatchEnv;
-use crate::collect::Policy;
+use crate::collect::BehaviourPolicy;
 use crate::error::WorldError;
 use crate::grid::GridWorld;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::Task;
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
@@ -97,22 +97,22 @@ pub trait Cmdp: Send + Sync {
     /// Mazes of any kind say `kind`, `width`, `height`, `rows` of text (`#` wall, `.` free), `cell_size` and `origin`
     /// (the observation at the middle of the cell in column 0 of row 0), `start` and `goals` (observations).
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError>;
-    /// Takes the experts that the data set at `data` comes from as the players below, where there are any.
+    /// Takes the experts that the data set at `data` comes from as the policies below, where there are any.
     fn take_experts(&mut self, _data: &Path) -> Result<(), WorldError> {
         Ok(())
     }
-    /// A player who knows the context and takes the shortest way to any goal, or does best at the world's own tasks; nothing
+    /// A policy that knows the context and takes the shortest way to any goal, or does best at the world's own tasks; nothing
     /// where none is known.
-    fn oracle(&self, _context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+    fn oracle(&self, _context: ContextId) -> Result<Option<Box<dyn Policy + '_>>, WorldError> {
         Ok(None)
     }
-    /// A named player who knows no context but how the family is best played without; nothing where none is known.
-    fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
+    /// A named policy that knows no context but how the family is best played without; nothing where none is known.
+    fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         None
     }
     /// The behaviour policy that data are usually collected with.
-    fn behaviour(&self) -> Policy {
-        Policy::default_for(&self.spec().action)
+    fn behaviour(&self) -> BehaviourPolicy {
+        BehaviourPolicy::default_for(&self.spec().action)
     }
     /// Many environments to step at once, one for each of `contexts`.
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {

@@ -1,4 +1,4 @@
-//! The evaluation protocol, one for exact players and learned agents: a reward-free context, then an episode.
+//! The evaluation protocol, one for exact policies and learned agents: a reward-free context, then an episode.
 
 use crate::env::{Action, ActionBuf, ActionSpace, Actions, Cmdp, ContextId, Start};
 use crate::error::WorldError;
@@ -7,29 +7,29 @@ use crate::rng::Rng;
 
 /// One episode to play.
 #[derive(Clone, Debug)]
-pub struct Game {
+pub struct EvalEpisode {
     /// Where.
     pub context: ContextId,
     /// What for.
     pub task: Task,
-    /// The game's own randomness, so that games do not depend on their company.
+    /// The episode's own randomness, so that episodes do not depend on their company.
     pub rng: Rng,
 }
 
-/// How a game went.
+/// How an episode went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// Whether the goal was reached, or what was to be held was held ([`Reward::Hold`]); never for other rewards.
     pub success: bool,
-    /// The sum of rewards, less what the steps cost. A game ends at its goal, so that reaching it counts once.
+    /// The sum of rewards, less what the steps cost. An episode ends at its goal, so that reaching it counts once.
     pub reward: f32,
     /// Steps taken.
     pub steps: usize,
 }
 
-/// Someone who plays one game at a time.
-pub trait Player {
-    /// A game begins at `obs`.
+/// Someone who plays one episode at a time.
+pub trait Policy {
+    /// An episode begins at `obs`.
     fn begin(&mut self, task: &Task, obs: &[f32]) -> Result<(), WorldError>;
     /// Chooses an action.
     fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf);
@@ -37,11 +37,11 @@ pub trait Player {
     fn observe(&mut self, _obs: &[f32], _action: Action<'_>, _next: &[f32]) {}
 }
 
-/// The player that takes every action with equal chance.
+/// The policy that takes every action with equal chance.
 #[derive(Clone, Debug)]
-pub struct RandomPlayer(pub ActionSpace);
+pub struct RandomPolicy(pub ActionSpace);
 
-impl Player for RandomPlayer {
+impl Policy for RandomPolicy {
     fn begin(&mut self, _task: &Task, _obs: &[f32]) -> Result<(), WorldError> {
         Ok(())
     }
@@ -51,20 +51,20 @@ impl Player for RandomPlayer {
     }
 }
 
-/// Someone who plays many games in lockstep, as a network does that acts on whole batches.
+/// Someone who plays many episodes in lockstep, as a network does that acts on whole batches.
 ///
-/// `running` are the numbers of the games that still run; the other arguments hold one row or item for each of them.
-pub trait Team {
+/// `running` are the numbers of the episodes that still run; the other arguments hold one row or item for each of them.
+pub trait VectorPolicy {
     /// What can go wrong.
     type Error: From<WorldError>;
-    /// The games begin.
-    fn begin(&mut self, games: &[Game], obs: &[f32]) -> Result<(), Self::Error>;
-    /// Adds one action for each running game to `actions`, which is empty.
+    /// The episodes begin.
+    fn begin(&mut self, episodes: &[EvalEpisode], obs: &[f32]) -> Result<(), Self::Error>;
+    /// Adds one action for each running episode to `actions`, which is empty.
     fn act(
         &mut self,
         running: &[usize],
         obs: &[f32],
-        games: &mut [Game],
+        episodes: &mut [EvalEpisode],
         actions: &mut Actions,
     ) -> Result<(), Self::Error>;
     /// Sees where they led.
@@ -77,43 +77,44 @@ pub trait Team {
     ) -> Result<(), Self::Error>;
 }
 
-/// Plays all games in lockstep, each from its context's own start, until its goal, a fall or the horizon.
-pub fn play<T: Team + ?Sized>(
+/// Plays all episodes in lockstep, each from its context's own start, until its goal, a fall or the horizon.
+pub fn play<T: VectorPolicy + ?Sized>(
     world: &dyn Cmdp,
-    mut games: Vec<Game>,
-    team: &mut T,
+    mut episodes: Vec<EvalEpisode>,
+    policy: &mut T,
 ) -> Result<Vec<Outcome>, T::Error> {
     let spec = world.spec();
     let dim = spec.obs_dim();
-    let mut envs = games.iter().map(|game| world.instantiate(game.context)).collect::<Result<Vec<_>, _>>()?;
-    let mut obs = vec![0.0; games.len() * dim];
-    for ((env, game), obs) in envs.iter_mut().zip(&mut games).zip(obs.chunks_exact_mut(dim)) {
-        env.reset(Start::Fixed, &mut game.rng, obs)?;
+    let mut envs =
+        episodes.iter().map(|episode| world.instantiate(episode.context)).collect::<Result<Vec<_>, _>>()?;
+    let mut obs = vec![0.0; episodes.len() * dim];
+    for ((env, episode), obs) in envs.iter_mut().zip(&mut episodes).zip(obs.chunks_exact_mut(dim)) {
+        env.reset(Start::Fixed, &mut episode.rng, obs)?;
     }
-    team.begin(&games, &obs)?;
-    let begun = |(game, obs): (&Game, &[f32])| {
-        let success = game.task.reward.reached(obs);
+    policy.begin(&episodes, &obs)?;
+    let begun = |(episode, obs): (&EvalEpisode, &[f32])| {
+        let success = episode.task.reward.reached(obs);
         Outcome { success, reward: f32::from(u8::from(success)), steps: 0 }
     };
-    let mut outcomes: Vec<Outcome> = games.iter().zip(obs.chunks_exact(dim)).map(begun).collect();
-    let mut running: Vec<usize> = (0..games.len()).filter(|&game| !outcomes[game].success).collect();
+    let mut outcomes: Vec<Outcome> = episodes.iter().zip(obs.chunks_exact(dim)).map(begun).collect();
+    let mut running: Vec<usize> = (0..episodes.len()).filter(|&episode| !outcomes[episode].success).collect();
     keep_rows(&mut obs, dim, |row| !outcomes[row].success);
     let mut next = obs.clone();
-    let mut actions = spec.action.actions(games.len());
-    let mut late = vec![0.0; games.len()];
+    let mut actions = spec.action.actions(episodes.len());
+    let mut late = vec![0.0; episodes.len()];
     let last_third = spec.horizon - spec.horizon.div_ceil(3);
     for time in 0..spec.horizon {
         if running.is_empty() {
             break;
         }
         actions.clear();
-        team.act(&running, &obs, &mut games, &mut actions)?;
+        policy.act(&running, &obs, &mut episodes, &mut actions)?;
         let mut over = vec![false; running.len()];
         for (row, &number) in running.iter().enumerate() {
             let next = &mut next[row * dim..(row + 1) * dim];
             let step = envs[number].step(actions.get(row), next)?;
             let outcome = &mut outcomes[number];
-            let reward = &games[number].task.reward;
+            let reward = &episodes[number].task.reward;
             outcome.steps += 1;
             let earned = reward.of(next);
             outcome.reward += earned - step.cost;
@@ -123,47 +124,51 @@ pub fn play<T: Team + ?Sized>(
             outcome.success = reward.reached(next);
             over[row] = outcome.success || step.terminated;
         }
-        team.observe(&running, &obs, &actions, &next)?;
+        policy.observe(&running, &obs, &actions, &next)?;
         keep_rows(&mut next, dim, |row| !over[row]);
         let mut flags = over.iter();
         running.retain(|_| flags.next() == Some(&false));
         obs.clone_from(&next);
     }
     for number in running {
-        if let Reward::Hold { least, .. } = games[number].task.reward {
+        if let Reward::Hold { least, .. } = episodes[number].task.reward {
             outcomes[number].success = late[number] >= least * (spec.horizon - last_third) as f32;
         }
     }
     Ok(outcomes)
 }
 
-/// Plays one game.
-pub fn rollout(world: &dyn Cmdp, game: Game, player: &mut dyn Player) -> Result<Outcome, WorldError> {
-    let mut team = Solo { player, action: world.spec().action.buffer() };
-    play(world, vec![game], &mut team).map(|outcomes| outcomes[0])
+/// Plays one episode.
+pub fn rollout(
+    world: &dyn Cmdp,
+    episode: EvalEpisode,
+    policy: &mut dyn Policy,
+) -> Result<Outcome, WorldError> {
+    let mut policy = Solo { policy, action: world.spec().action.buffer() };
+    play(world, vec![episode], &mut policy).map(|outcomes| outcomes[0])
 }
 
-/// A team of one.
+/// A policy of one.
 struct Solo<'a> {
-    player: &'a mut dyn Player,
+    policy: &'a mut dyn Policy,
     action: ActionBuf,
 }
 
-impl Team for Solo<'_> {
+impl VectorPolicy for Solo<'_> {
     type Error = WorldError;
 
-    fn begin(&mut self, games: &[Game], obs: &[f32]) -> Result<(), WorldError> {
-        self.player.begin(&games[0].task, obs)
+    fn begin(&mut self, episodes: &[EvalEpisode], obs: &[f32]) -> Result<(), WorldError> {
+        self.policy.begin(&episodes[0].task, obs)
     }
 
     fn act(
         &mut self,
         _: &[usize],
         obs: &[f32],
-        games: &mut [Game],
+        episodes: &mut [EvalEpisode],
         actions: &mut Actions,
     ) -> Result<(), WorldError> {
-        self.player.act(obs, &mut games[0].rng, &mut self.action);
+        self.policy.act(obs, &mut episodes[0].rng, &mut self.action);
         actions.push(self.action.as_action());
         Ok(())
     }
@@ -175,7 +180,7 @@ impl Team for Solo<'_> {
         actions: &Actions,
         next: &[f32],
     ) -> Result<(), WorldError> {
-        self.player.observe(obs, actions.get(0), next);
+        self.policy.observe(obs, actions.get(0), next);
         Ok(())
     }
 }
@@ -198,13 +203,13 @@ mod tests {
     use crate::registry::{WorldConfig, make};
     use crate::{Split, rng};
 
-    /// Players side by side, each with a game of its own.
-    struct Company(Vec<(RandomPlayer, ActionBuf)>);
+    /// Policies side by side, each with an episode of its own.
+    struct Company(Vec<(RandomPolicy, ActionBuf)>);
 
-    impl Team for Company {
+    impl VectorPolicy for Company {
         type Error = WorldError;
 
-        fn begin(&mut self, _: &[Game], _: &[f32]) -> Result<(), WorldError> {
+        fn begin(&mut self, _: &[EvalEpisode], _: &[f32]) -> Result<(), WorldError> {
             Ok(())
         }
 
@@ -212,12 +217,12 @@ mod tests {
             &mut self,
             running: &[usize],
             obs: &[f32],
-            games: &mut [Game],
+            episodes: &mut [EvalEpisode],
             actions: &mut Actions,
         ) -> Result<(), WorldError> {
             for (&number, obs) in running.iter().zip(obs.chunks_exact(2)) {
-                let (player, action) = &mut self.0[number];
-                player.act(obs, &mut games[number].rng, action);
+                let (policy, action) = &mut self.0[number];
+                policy.act(obs, &mut episodes[number].rng, action);
                 actions.push(action.as_action());
             }
             Ok(())
@@ -237,29 +242,30 @@ mod tests {
     }
 
     #[test]
-    fn games_do_not_depend_on_their_company() {
+    fn episodes_do_not_depend_on_their_company() {
         for name in ["doors", "pointmass"] {
             let world = make(name, &WorldConfig::default()).unwrap();
             let contexts = world.contexts(Split::Test);
-            let games: Vec<Game> = (0..60)
+            let episodes: Vec<EvalEpisode> = (0..60)
                 .map(|number| {
                     let context = contexts[number as usize % contexts.len()];
-                    // A goal near the start, so that games end at many different times.
+                    // A goal near the start, so that episodes end at many different times.
                     let start: Vec<f32> =
                         serde_json::from_value(world.describe(context).unwrap()["start"].clone()).unwrap();
                     let goal = vec![start[0] + 1.0, start[1] + 1.0];
                     let task =
                         Task { name: "near".into(), reward: crate::Reward::Goal { goal, tolerance: 0.5 } };
-                    Game { context, task, rng: rng::stream(7, "game", &[number]) }
+                    EvalEpisode { context, task, rng: rng::stream(7, "episode", &[number]) }
                 })
                 .collect();
-            let player = RandomPlayer(world.spec().action.clone());
-            let mut company = Company(vec![(player.clone(), world.spec().action.buffer()); games.len()]);
-            let together = play(world.as_ref(), games.clone(), &mut company).unwrap();
-            let lengths: std::collections::BTreeSet<usize> = together.iter().map(|game| game.steps).collect();
+            let policy = RandomPolicy(world.spec().action.clone());
+            let mut company = Company(vec![(policy.clone(), world.spec().action.buffer()); episodes.len()]);
+            let together = play(world.as_ref(), episodes.clone(), &mut company).unwrap();
+            let lengths: std::collections::BTreeSet<usize> =
+                together.iter().map(|episode| episode.steps).collect();
             assert!(lengths.len() > 5, "{lengths:?}");
-            for (game, outcome) in games.into_iter().zip(together) {
-                let alone = rollout(world.as_ref(), game, &mut player.clone()).unwrap();
+            for (episode, outcome) in episodes.into_iter().zip(together) {
+                let alone = rollout(world.as_ref(), episode, &mut policy.clone()).unwrap();
                 assert_eq!(alone, outcome);
                 assert!(
                     alone.success == (alone.reward == 1.0)
@@ -281,9 +287,9 @@ mod tests {
                 f32::from(u8::from((from..until).contains(&now)))
             });
             let task = Task { name: "hold".into(), reward: Reward::Hold { reward, least } };
-            let game = Game { context, task, rng: rng::stream(0, "game", &[]) };
-            let player = &mut RandomPlayer(world.spec().action.clone());
-            let outcome = rollout(world.as_ref(), game, player).unwrap();
+            let episode = EvalEpisode { context, task, rng: rng::stream(0, "episode", &[]) };
+            let policy = &mut RandomPolicy(world.spec().action.clone());
+            let outcome = rollout(world.as_ref(), episode, policy).unwrap();
             assert_eq!((outcome.reward, outcome.steps), ((until - from) as f32, 100));
             outcome.success
         };
@@ -296,9 +302,13 @@ mod tests {
         let world = make("four-rooms", &WorldConfig::default()).unwrap();
         let context = world.contexts(Split::Train)[0];
         let reward = crate::Reward::Function(std::sync::Arc::new(|_| 0.5));
-        let game =
-            Game { context, task: Task { name: "half".into(), reward }, rng: rng::stream(0, "game", &[]) };
-        let outcome = rollout(world.as_ref(), game, &mut RandomPlayer(world.spec().action.clone())).unwrap();
+        let episode = EvalEpisode {
+            context,
+            task: Task { name: "half".into(), reward },
+            rng: rng::stream(0, "episode", &[]),
+        };
+        let outcome =
+            rollout(world.as_ref(), episode, &mut RandomPolicy(world.spec().action.clone())).unwrap();
         assert_eq!(outcome, Outcome { success: false, reward: 50.0, steps: 100 });
     }
 }

@@ -58,7 +58,7 @@ impl Reward {
         }
     }
 
-    /// Whether `obs` is at the goal, which ends a game; never for a reward without one.
+    /// Whether `obs` is at the goal, which ends an episode; never for a reward without one.
     pub fn reached(&self, obs: &[f32]) -> bool {
         match self {
             Self::Goal { goal, tolerance } => distance2(goal, obs) <= tolerance * tolerance,

@@ -39,7 +39,7 @@ impl Trajectory {
         Ok(Self { obs_dim, observations, actions })
     }
 
-    /// Walks through `env` for `steps` steps without a break, whatever its horizon.
+    /// Trajectories through `env` for `steps` steps without a break, whatever its horizon.
     ///
     /// `policy` sees the observation and writes the action; [`crate::ActionSpace::sample`] is the uniform one.
     pub fn explore(
@@ -108,12 +108,13 @@ mod tests {
         let layout = world.grid().unwrap().layout(context).unwrap();
         let spec = world.spec();
         let mut env = world.instantiate(context).unwrap();
-        let mut rng = rng::stream(3, "walk", &[]);
+        let mut rng = rng::stream(3, "trajectory", &[]);
         let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
-        let walk = Trajectory::explore(env.as_mut(), spec, Start::Fixed, 500, &mut rng, uniform).unwrap();
-        assert_eq!((walk.len(), walk.observations().len()), (500, 501 * 2));
-        assert_eq!(walk.observations()[..2], [1.0, 1.0]);
-        for (obs, action, next) in walk.transitions() {
+        let trajectory =
+            Trajectory::explore(env.as_mut(), spec, Start::Fixed, 500, &mut rng, uniform).unwrap();
+        assert_eq!((trajectory.len(), trajectory.observations().len()), (500, 501 * 2));
+        assert_eq!(trajectory.observations()[..2], [1.0, 1.0]);
+        for (obs, action, next) in trajectory.transitions() {
             let Action::Discrete(action) = action else { panic!("a discrete world") };
             let cell = spec.state_of(obs).unwrap();
             assert_eq!(spec.state_of(next), Some(layout.step(cell, action as usize)));

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)] // an example tells what it does
 
 use windvane::{Agent, LearnError, Run};
-use windvane_world::collect::{Behaviour as _, Policy};
+use windvane_world::collect::{Behaviour as _, BehaviourPolicy};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Prompt, Reward, Split, Start};
@@ -20,7 +20,7 @@ fn main() -> Result<(), LearnError> {
     let context = world.contexts(Split::Test)[0];
     let mut env = world.instantiate(context)?;
     let mut rng = stream(1, "example", &[]);
-    let mut policy = Policy::Uniform.actor(&*world, context)?;
+    let mut policy = BehaviourPolicy::Uniform.actor(&*world, context)?;
     let random = |obs: &[f32], rng: &mut _, action: &mut _| policy.act(obs, rng, action);
     let seen = Trajectory::explore(&mut *env, world.spec(), Start::Fixed, 200, &mut rng, random)?;
 

@@ -95,7 +95,7 @@ pub fn laid(
     set.iter().try_fold(layers, |layers, assignment| layers.set(assignment))
 }
 
-/// Plays seen and unseen contexts with a trained agent and writes the rows of all games into the run's folder; `None` if it was
+/// Plays seen and unseen contexts with a trained agent and writes the rows of all episodes into the run's folder; `None` if it was
 /// interrupted. `names` are what rows call the settings, and the program's revision.
 pub fn take_scores(
     run: &Run,
@@ -119,7 +119,7 @@ pub fn take_scores(
                 }
                 let rows = run.scores(world, agent, split, belief, planner)?;
                 by.push((planner, (!rows.is_empty()).then(|| kind.mean(&rows))));
-                all.extend(Row::of_games(&rows, &like));
+                all.extend(Row::of_episodes(&rows, &like));
             }
             scores.push(Score { split, belief, by });
         }

@@ -354,8 +354,8 @@ fn twenty_transitions_tell_the_sign_of_unseen_pendulums_by_a_linear_decoder() {
     let beliefs = |split| -> Vec<(f32, Vec<f32>)> {
         let contexts = world.contexts(split).iter();
         let belief = |context: &windvane_world::ContextId| {
-            let walk = crate::eval::explore(&*world, *context, &run.plan.eval, 1, 0).unwrap();
-            (1.0 - 2.0 * (context.0 % 2) as f32, agent.beliefs(&[&walk]))
+            let trajectory = crate::eval::explore(&*world, *context, &run.plan.eval, 1, 0).unwrap();
+            (1.0 - 2.0 * (context.0 % 2) as f32, agent.beliefs(&[&trajectory]))
         };
         contexts.map(belief).collect()
     };

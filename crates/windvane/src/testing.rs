@@ -2,7 +2,7 @@
 
 use crate::data::{EncoderConfig, StateKind, StateTable};
 use std::sync::Arc;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::episodes::Episodes;
 use windvane_world::grid::ACTIONS;
 use windvane_world::registry::{WorldConfig, make};
@@ -20,7 +20,7 @@ pub(crate) fn collected(env: &str, contexts: usize, episodes: usize) -> (Box<dyn
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let data = collect(&*world, &Policy::Uniform, &config, "test", &path, &|_| ()).unwrap();
+    let data = collect(&*world, &BehaviourPolicy::Uniform, &config, "test", &path, &|_| ()).unwrap();
     (world, data)
 }
 

@@ -1,4 +1,4 @@
-//! `windvane ceilings`: what reference players achieve who are given the information.
+//! `windvane ceilings`: what reference policies achieve who are given the information.
 
 use crate::choice::{SplitChoice, StartChoice};
 use crate::{bounds, output, table};
@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use windvane_world::ceilings::{CeilingConfig, CeilingRow, measure};
 
-/// Measures what is achievable: the success of reference players that need no learning.
+/// Measures what is achievable: the success of reference policies that need no learning.
 ///
 /// random: every action with equal chance. shortest-path: knows the true map. On Pointmass also beeline: pushes straight
 /// for the goal and slides along walls. On grids also average-map: plans on the mean of the training layouts;
@@ -58,7 +58,7 @@ impl Ceilings {
             splits: splits.into_iter().map(Into::into).collect(),
         };
         let rows = measure(&config)?;
-        if !rows.iter().any(|row| row.player.starts_with("bayes")) {
+        if !rows.iter().any(|row| row.policy.starts_with("bayes")) {
             output::note(&format!(
                 "{}: only grids have an exact posterior over maps, so there are no Bayes planners",
                 config.env
@@ -73,13 +73,13 @@ impl Ceilings {
             }));
         }
         let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };
-        output::say(&format!("{}: share of games won, {seeds}", config.env));
+        output::say(&format!("{}: share of episodes won, {seeds}", config.env));
         output::say(&layout(&rows));
         Ok(())
     }
 }
 
-/// One line for each player and context length, one column for each split.
+/// One line for each policy and context length, one column for each split.
 fn layout(rows: &[CeilingRow]) -> String {
     let mut splits = Vec::new();
     let mut lines: Vec<(&str, usize)> = Vec::new();
@@ -87,20 +87,20 @@ fn layout(rows: &[CeilingRow]) -> String {
         if !splits.contains(&row.split) {
             splits.push(row.split);
         }
-        if !lines.contains(&(row.player, row.context_steps)) {
-            lines.push((row.player, row.context_steps));
+        if !lines.contains(&(row.policy, row.context_steps)) {
+            lines.push((row.policy, row.context_steps));
         }
     }
-    let cells = lines.iter().map(|&(player, steps)| {
+    let cells = lines.iter().map(|&(policy, steps)| {
         let success = splits.iter().map(|&split| {
             let found =
-                rows.iter().find(|row| (row.player, row.context_steps, row.split) == (player, steps, split));
+                rows.iter().find(|row| (row.policy, row.context_steps, row.split) == (policy, steps, split));
             found.map_or("-".to_owned(), |row| format!("{:.2}", row.success))
         });
-        [player.to_owned(), steps.to_string()].into_iter().chain(success).collect()
+        [policy.to_owned(), steps.to_string()].into_iter().chain(success).collect()
     });
     let titles: Vec<String> = splits.iter().map(ToString::to_string).collect();
     let header: Vec<&str> =
-        ["player", "context"].into_iter().chain(titles.iter().map(String::as_str)).collect();
+        ["policy", "context"].into_iter().chain(titles.iter().map(String::as_str)).collect();
     table::render(&header, &cells.collect::<Vec<_>>())
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::registry::{WORLDS, WorldConfig, make};
 
 /// Collects a data set: a behaviour policy in many contexts of a world.
@@ -38,7 +38,7 @@ pub(crate) struct Collect {
     out: PathBuf,
     /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids), `expert[:pure]` (ants); by default the paper's choice for the world
     #[arg(long)]
-    policy: Option<Policy>,
+    policy: Option<BehaviourPolicy>,
     /// Where episodes begin
     #[arg(long, value_enum, default_value_t = StartChoice::Random)]
     start: StartChoice,
@@ -79,7 +79,7 @@ impl Collect {
             contexts,
         };
         let policy = self.policy.unwrap_or(world.behaviour());
-        if matches!(policy, Policy::Expert { .. }) {
+        if matches!(policy, BehaviourPolicy::Expert { .. }) {
             output::note("an expert is learned first, within minutes, and kept beside the data");
         }
         let total = config.contexts.len() as u64 * config.episodes as u64 * config.length as u64;

@@ -29,7 +29,7 @@ pub(crate) struct Context {
     /// Who explores
     #[arg(long, value_enum, default_value_t = Who::Random)]
     explore: Who,
-    /// Games of each context and task; by default the run's
+    /// Episodes of each context and task; by default the run's
     #[arg(long, value_name = "N", value_parser = bounds::count::<u64>(bounds::ROUNDS))]
     rounds: Option<u64>,
     /// A figure (.svg or .png)
@@ -64,9 +64,9 @@ impl Context {
             Ok((run, points))
         })?;
         if let Some(out) = &self.out {
-            let games = points.first().map_or(0, |point| point.games);
+            let episodes = points.first().map_or(0, |point| point.episodes);
             let subtitle = format!(
-                "{}, {}, seed {}, {} contexts: {games} games a point; bands: one standard error",
+                "{}, {}, seed {}, {} contexts: {episodes} episodes a point; bands: one standard error",
                 run.method.title,
                 run.plan.env,
                 run.seed,
@@ -80,7 +80,7 @@ impl Context {
         if self.json {
             return output::json(&json!({"run": self.run, "points": points}));
         }
-        let line = |Point { explore, steps, success, error, games }: &Point| {
+        let line = |Point { explore, steps, success, error, episodes }: &Point| {
             let who = match explore {
                 Explore::Random => "random",
                 Explore::Belief => "belief",
@@ -90,11 +90,11 @@ impl Context {
                 steps.to_string(),
                 format!("{success:.3}"),
                 format!("{error:.3}"),
-                games.to_string(),
+                episodes.to_string(),
             ]
         };
         let lines: Vec<Vec<String>> = points.iter().map(line).collect();
-        output::say(&table::render(&["explorer", "steps", "success", "standard error", "games"], &lines));
+        output::say(&table::render(&["explorer", "steps", "success", "standard error", "episodes"], &lines));
         Ok(())
     }
 }

@@ -50,17 +50,17 @@ pub(crate) struct Eval {
     /// rewards most (generalised policy improvement, listed states); by default the run's
     #[arg(long, value_enum)]
     task_policy: Option<TaskPolicyChoice>,
-    /// Games of each context and task; by default the run's
+    /// Episodes of each context and task; by default the run's
     #[arg(long, value_name = "N", value_parser = bounds::count::<u64>(bounds::ROUNDS))]
     rounds: Option<u64>,
-    /// Print every game as one JSON document
+    /// Print every episode as one JSON document
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Tasks {
-    /// To reach a goal; the score is the share of games that do
+    /// To reach a goal; the score is the share of episodes that do
     Goals,
     /// Any reward; the score is the share of the possible discounted return beyond random actions', computed exactly
     Rewards,
@@ -135,17 +135,20 @@ impl Eval {
             .iter()
             .map(|task| line(task, rows.iter().filter(|row| row.task == *task).cloned().collect()))
             .collect();
-        let games = rows.len().to_string();
+        let episodes = rows.len().to_string();
         lines.push(line("all", rows));
         lines.push(vec![
             "random actions".into(),
             format!("{random:.3}"),
             String::new(),
             String::new(),
-            games,
+            episodes,
         ]);
-        output::say(&player(run));
-        output::say(&table::render(&["task", "success", "steps when successful", "return", "games"], &lines));
+        output::say(&policy(run));
+        output::say(&table::render(
+            &["task", "success", "steps when successful", "return", "episodes"],
+            &lines,
+        ));
         output::say(&format!("adapting to a new context: {:.1} ms", seconds * 1e3));
         Ok(())
     }
@@ -176,7 +179,7 @@ impl Eval {
         }
         let lines: Vec<_> =
             scores.iter().map(|(kind, score)| vec![(*kind).to_owned(), format!("{score:.3}")]).collect();
-        output::say(&format!("{}, {}", player(run), eval.task_policy.title()));
+        output::say(&format!("{}, {}", policy(run), eval.task_policy.title()));
         output::say(&table::render(&["reward", "share of the possible gain"], &lines));
         Ok(())
     }
@@ -186,6 +189,6 @@ fn about(run: &Run) -> serde_json::Value {
     json!({"env": run.plan.env, "method": run.method, "seed": run.seed})
 }
 
-fn player(run: &Run) -> String {
+fn policy(run: &Run) -> String {
     format!("{}, actions by {}", run.method.title, run.plan.eval.planner.title())
 }

@@ -5,10 +5,10 @@ use clap::Args;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use windvane::sweep::status::{self, Looker, Standing, UnitStatus};
+use windvane::sweep::status::{self, Monitor, Standing, UnitStatus};
 
-/// Time between two looks.
-const LOOK: Duration = Duration::from_secs(5);
+/// Time between two polls.
+const POLL: Duration = Duration::from_secs(5);
 /// Clears a terminal.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 /// Waiting units that are named.
@@ -44,10 +44,10 @@ impl Status {
             "{}: is no folder; expected one that `windvane reproduce` made",
             self.folder.display()
         );
-        let mut looker = Looker::new(&self.folder);
+        let mut monitor = Monitor::new(&self.folder);
         let interrupt = if self.watch { Some(interrupt::flag()?) } else { None };
         loop {
-            let status = looker.look()?;
+            let status = monitor.poll()?;
             let over = status.running + status.waiting == 0;
             match (self.json, self.watch) {
                 (true, true) => output::say(&serde_json::to_string(&status)?),
@@ -70,7 +70,7 @@ impl Status {
             }
             for _ in 0..20 {
                 if !stop() {
-                    std::thread::sleep(LOOK / 20);
+                    std::thread::sleep(POLL / 20);
                 }
             }
         }

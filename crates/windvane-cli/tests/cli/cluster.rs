@@ -15,7 +15,7 @@ const LONG: [&str; 2] = ["--set", "belief.steps=1500"];
 /// An agent's checkpoint in the folder of its run.
 const CHECKPOINT: &str = "agent.safetensors";
 
-/// A planned sweep of three units: the reference players, Belief-FB, Rotation-FB.
+/// A planned sweep of three units: the reference policies, Belief-FB, Rotation-FB.
 fn planned(out: &Path, more: &[&str]) -> PathBuf {
     let mut arguments = vec!["--methods", "bfb,rfb", "--seeds", "1", "--plan-only"];
     arguments.extend(more);
@@ -106,7 +106,7 @@ fn two_tasks_with_the_same_units_do_each_once_and_both_succeed() {
         done.extend(text(&output.stderr).lines().filter(|l| l.ends_with(": done")).map(str::to_owned));
     }
     done.sort();
-    // Whoever needs the reference players lets them play, and says nothing of it.
+    // Whoever needs the reference policies lets them play, and says nothing of it.
     done.retain(|line| !line.contains("reference"));
     assert_eq!(done, ["quick/bfb-0: done", "quick/rfb-0: done"]);
     assert_eq!(logs(&out.join("beliefs")).len(), 1);

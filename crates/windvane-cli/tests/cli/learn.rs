@@ -62,8 +62,8 @@ fn every_method_trains_scores_and_is_evaluated_again_alike() {
     let bfb = folder.path().join("bfb");
     let bfb = bfb.to_str().unwrap();
     for (planner, policy) in [("none", "greedy"), ("none", "gpi"), ("sweeps", "greedy")] {
-        let players = ["--planner", planner, "--task-policy", policy, "--json"];
-        let scored = json(&[&["eval", bfb, "--tasks", "rewards"][..], &players].concat());
+        let policies = ["--planner", planner, "--task-policy", policy, "--json"];
+        let scored = json(&[&["eval", bfb, "--tasks", "rewards"][..], &policies].concat());
         assert_eq!((&scored["planner"], &scored["task_policy"]), (&planner.into(), &policy.into()));
         let mean = scored["scores"]["mean"].as_f64().unwrap();
         assert!(mean < 1.0 && scored["scores"].as_object().unwrap().len() > 4, "{scored}");

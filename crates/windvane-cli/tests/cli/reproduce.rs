@@ -56,7 +56,7 @@ fn a_sweep_is_done_once_added_to_repaired_and_reported_from_its_rows() {
     let first = success(&sweep(path, &["--methods", "fb,bfb", "--seeds", "1"]));
     assert!(first.contains("Belief-FB") && first.contains("exact Bayes planner (ceiling)"), "{first}");
     let before = rows(&out);
-    assert_eq!(before.len(), 3, "two methods and the reference players");
+    assert_eq!(before.len(), 3, "two methods and the reference policies");
     for (path, text) in &before {
         let row: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         for field in ["env", "method", "seed", "split", "context", "task", "success", "steps"] {
@@ -194,7 +194,7 @@ fn a_unit_survives_a_kill_and_is_never_done_twice_at_once() {
     let done = said.iter().filter(|words| words.contains(": done")).count();
     assert_eq!(done, 2, "{said:?}");
     assert!(said.iter().any(|words| words.contains("elsewhere") || words.contains("before")), "{said:?}");
-    assert_eq!(rows(&out).len(), 3, "the reference players, too");
+    assert_eq!(rows(&out).len(), 3, "the reference policies, too");
     let log = logs(&out.join("beliefs"));
     let steps: Vec<u64> = fs::read_to_string(&log[0])
         .unwrap()
@@ -252,7 +252,7 @@ fn invented(folder: &Path) {
                         let row = json!({
                             "env": "four-rooms", "setting": "standard", "method": method, "seed": seed,
                             "split": split, "context": context + 100 * seed, "task": format!("goal-{task}"),
-                            "belief": belief, "context_steps": 100, "planner": "none", "games": 20,
+                            "belief": belief, "context_steps": 100, "planner": "none", "episodes": 20,
                             "success": won as f64 / 20.0, "return": won as f64 / 20.0, "steps": 40.0,
                             "optimal_steps": 12, "ceiling": 0.7, "config": "0123456789abcdef",
                             "revision": if seed == 4 && method == "fb" { "b" } else { "a" },
@@ -279,7 +279,7 @@ fn impossible_scores_are_refused_with_their_file() {
         ("\"success\":", "\"success\":-0.5,\"was\":", "\"success\" is -0.5, expected 0 to 1"),
         ("\"ceiling\":", "\"ceiling\":1.5,\"was\":", "\"ceiling\" is 1.5, expected 0 to 1"),
         ("\"steps\":", "\"steps\":-3.0,\"was\":", "\"steps\" is -3"),
-        ("\"games\":", "\"games\":0,\"was\":", "\"games\" is 0, expected at least 1"),
+        ("\"episodes\":", "\"episodes\":0,\"was\":", "\"episodes\" is 0, expected at least 1"),
     ] {
         fs::write(&file, good.replacen(from, to, 1)).unwrap();
         let error = failure(&["report", folder.path().to_str().unwrap()]);

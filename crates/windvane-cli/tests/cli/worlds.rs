@@ -37,12 +37,12 @@ fn ceilings_gives_a_row_for_each_player_split_and_context_length() {
     let document =
         json(&["ceilings", "--env", "doors", "--seeds", "1", "--context-steps", "20,80", "--json"]);
     let rows = document["rows"].as_array().unwrap();
-    for player in ["random", "shortest-path", "bayes-frozen", "bayes-online"] {
+    for policy in ["random", "shortest-path", "bayes-frozen", "bayes-online"] {
         for split in ["train", "test"] {
-            let of = |row: &&serde_json::Value| row["player"] == player && row["split"] == split;
+            let of = |row: &&serde_json::Value| row["policy"] == policy && row["split"] == split;
             let steps: Vec<u64> =
                 rows.iter().filter(of).map(|row| row["context_steps"].as_u64().unwrap()).collect();
-            assert_eq!(steps, if player.starts_with("bayes") { vec![20, 80] } else { vec![0] });
+            assert_eq!(steps, if policy.starts_with("bayes") { vec![20, 80] } else { vec![0] });
             let mut success = rows.iter().filter(of).map(|row| row["success"].as_f64().unwrap());
             assert!(success.all(|share| (0.0..=1.0).contains(&share)));
         }
@@ -50,7 +50,7 @@ fn ceilings_gives_a_row_for_each_player_split_and_context_length() {
     let test = json(&["ceilings", "--env", "pointmass", "--seeds", "1", "--split", "test", "--json"]);
     let rows = test["rows"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["split"] == "test"));
-    assert!(rows.iter().any(|row| row["player"] == "shortest-path" && row["success"] == 1.0));
+    assert!(rows.iter().any(|row| row["policy"] == "shortest-path" && row["success"] == 1.0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod policy;
 
 #[cfg(feature = "mujoco")]
 pub(crate) use policy::bell;
-pub use policy::{Actor, Behaviour, Policy};
+pub use policy::{Actor, Behaviour, BehaviourPolicy};
 
 use crate::env::{Cmdp, ContextId, Start};
 use crate::episodes::{

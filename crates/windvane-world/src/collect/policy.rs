@@ -39,7 +39,7 @@ pub trait Actor {
 /// The behaviour policies that need no training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Policy {
+pub enum BehaviourPolicy {
     /// Every action is drawn uniformly.
     Uniform,
     /// One choice lasts for a few steps: a move, or a direction at full speed plus noise.
@@ -67,7 +67,7 @@ pub enum Policy {
 /// Deviation of the noise that is added to a sticky direction at every step, of a range of -1 to 1.
 const NOISE: f32 = 0.2;
 
-impl Policy {
+impl BehaviourPolicy {
     /// The names, with their parameters.
     pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]";
 
@@ -80,7 +80,7 @@ impl Policy {
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for BehaviourPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uniform => f.write_str("uniform"),
@@ -92,13 +92,13 @@ impl fmt::Display for Policy {
     }
 }
 
-impl From<Policy> for String {
-    fn from(policy: Policy) -> Self {
+impl From<BehaviourPolicy> for String {
+    fn from(policy: BehaviourPolicy) -> Self {
         policy.to_string()
     }
 }
 
-impl TryFrom<String> for Policy {
+impl TryFrom<String> for BehaviourPolicy {
     type Error = WorldError;
 
     fn try_from(text: String) -> Result<Self, WorldError> {
@@ -106,7 +106,7 @@ impl TryFrom<String> for Policy {
     }
 }
 
-impl FromStr for Policy {
+impl FromStr for BehaviourPolicy {
     type Err = WorldError;
 
     fn from_str(text: &str) -> Result<Self, WorldError> {
@@ -139,7 +139,7 @@ impl FromStr for Policy {
     }
 }
 
-impl Behaviour for Policy {
+impl Behaviour for BehaviourPolicy {
     fn name(&self) -> String {
         self.to_string()
     }
@@ -356,17 +356,17 @@ mod tests {
     #[test]
     fn policies_are_read_back_as_they_are_written() {
         for policy in [
-            Policy::Uniform,
-            Policy::Sticky { repeat: 3 },
-            Policy::Held { steps: 4 },
-            Policy::Walker { epsilon: 0.25 },
-            Policy::Expert { pure: false },
-            Policy::Expert { pure: true },
+            BehaviourPolicy::Uniform,
+            BehaviourPolicy::Sticky { repeat: 3 },
+            BehaviourPolicy::Held { steps: 4 },
+            BehaviourPolicy::Walker { epsilon: 0.25 },
+            BehaviourPolicy::Expert { pure: false },
+            BehaviourPolicy::Expert { pure: true },
         ] {
-            assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
+            assert_eq!(policy.to_string().parse::<BehaviourPolicy>().unwrap(), policy);
         }
         for bad in ["sticky:0", "held:0", "expert:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
-            let error = bad.parse::<Policy>().unwrap_err().to_string();
+            let error = bad.parse::<BehaviourPolicy>().unwrap_err().to_string();
             assert!(error.contains("unknown policy"), "{error}");
         }
     }

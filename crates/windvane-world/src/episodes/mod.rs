@@ -27,7 +27,7 @@ mod mmap;
 mod npy;
 mod partial;
 mod sample;
-mod walks;
+mod trajectories;
 mod writer;
 
 pub(crate) use atomic::new_file;
@@ -38,7 +38,7 @@ pub(crate) use meta::read_json;
 pub use meta::{ColumnInfo, ContextEntry, Meta, Plan, Provenance, VERSION};
 pub(crate) use partial::{finished_plan, plan_difference};
 pub use sample::{Batch, Window};
-pub use walks::read_walks;
+pub use trajectories::read_trajectories;
 pub use writer::{Block, EpisodeInfo, Leftover, Writer};
 
 use crate::env::{Action, ActionSpace, ContextId, EnvSpec};

@@ -1,4 +1,4 @@
-//! Experts at work: as players who were told something, and as those who data are collected from.
+//! Experts at work: as policies that were told something, and as those who data are collected from.
 
 use super::ppo::{Config, Progress, learn};
 use super::{Gait, Pass, file, gait, gauss};
@@ -6,7 +6,7 @@ use crate::collect::{Actor, Behaviour};
 use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split};
 use crate::error::WorldError;
 use crate::mujoco::{Air, AntModel, Gears, Hidden};
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::Task;
 use crate::rng::Rng;
 use rand::RngExt as _;
@@ -87,14 +87,14 @@ impl Expert {
         file::save(path, &self.gaits)
     }
 
-    /// The final policy as a player who believes `told`: the truth, or anything else.
-    pub fn player(&self, told: &Hidden) -> impl Player + use<> {
+    /// The final policy as a policy that believes `told`: the truth, or anything else.
+    pub fn policy(&self, told: &Hidden) -> impl Policy + use<> {
         Walker::new(self.gaits.clone(), told)
     }
 
     /// Who believes that there is neither wind nor fault.
-    pub fn told_nothing(&self) -> impl Player + use<> {
-        self.player(&NOTHING)
+    pub fn told_nothing(&self) -> impl Policy + use<> {
+        self.policy(&NOTHING)
     }
 }
 
@@ -152,7 +152,7 @@ impl Walker {
     }
 }
 
-impl Player for Walker {
+impl Policy for Walker {
     fn begin(&mut self, _: &Task, _: &[f32]) -> Result<(), WorldError> {
         Ok(())
     }

@@ -1,9 +1,9 @@
 use super::*;
-use crate::collect::{Behaviour, CollectConfig, Policy, collect};
+use crate::collect::{Behaviour, BehaviourPolicy, CollectConfig, collect};
 use crate::env::{Cmdp, ContextId, Split, Start};
 use crate::episodes::Episodes;
 use crate::mujoco::Hidden;
-use crate::protocol::{Game, rollout};
+use crate::protocol::{EvalEpisode, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::rng::stream;
 use std::path::Path;
@@ -51,8 +51,8 @@ fn told_the_fault_an_expert_does_as_if_there_were_none() {
     let played = |context: u64, told: u64| {
         let told: Hidden = serde_json::from_value(world.describe(ContextId(told)).unwrap()).unwrap();
         let task = world.tasks(ContextId(context)).unwrap().remove(0);
-        let game = Game { context: ContextId(context), task, rng: stream(0, "game", &[]) };
-        rollout(&*world, game, &mut expert.player(&told)).unwrap()
+        let episode = EvalEpisode { context: ContextId(context), task, rng: stream(0, "episode", &[]) };
+        rollout(&*world, episode, &mut expert.policy(&told)).unwrap()
     };
     let healthy = played(0, 0);
     assert!(healthy.steps == 256 && healthy.reward > 200.0, "{healthy:?}");
@@ -76,7 +76,7 @@ fn experts_leave_the_same_bytes_after_any_restart_and_data_hold_torques_and_no_c
         let path = folder.path().join(name);
         // The expert is beside the data before they are, as after a kill.
         expert.save(&folder.path().join(format!("{name}.expert"))).unwrap();
-        let policy = Policy::Expert { pure: false };
+        let policy = BehaviourPolicy::Expert { pure: false };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| collect(&*world, &policy, &config, "tests", &path, &|_| {})).unwrap()
     };
@@ -95,7 +95,7 @@ fn worlds_without_ants_have_no_experts() {
     let world = make("pendulum", &WorldConfig::default()).unwrap();
     let error = train(&*world, &Config { seed: 0, updates: 1 }, &mut |_| {}).unwrap_err().to_string();
     assert_eq!(error, "pendulum: there are experts for ants alone");
-    let policy = Policy::Expert { pure: true };
+    let policy = BehaviourPolicy::Expert { pure: true };
     let error = policy.prepare(&*world, 0, Path::new("nowhere/data")).err().unwrap().to_string();
     assert_eq!(error, "pendulum: there are experts for ants alone");
 }

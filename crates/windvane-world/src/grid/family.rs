@@ -7,7 +7,7 @@ use super::planner::Planner;
 use crate::batch::BatchEnv;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::registry::WorldConfig;
 use crate::reward::{Reward, Task};
 use crate::rng::{self, Rng};
@@ -150,7 +150,7 @@ impl Cmdp for GridWorld {
         }))
     }
 
-    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Policy + '_>>, WorldError> {
         let map = Dynamics::of(self.layout(context)?);
         Ok(Some(Box::new(Planner::new(&self.spec, map))))
     }

@@ -1,11 +1,11 @@
-//! The player that plans on what it believes: exact references and learned beliefs act through it alike.
+//! The policy that plans on what it believes: exact references and learned beliefs act through it alike.
 
 use super::dynamics::Dynamics;
 use super::plan::{Failure, Objective, Plan};
 use super::posterior::Posterior;
 use crate::env::{Action, ActionBuf, EnvSpec};
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::Task;
 use crate::rng::Rng;
 
@@ -67,7 +67,7 @@ impl<'a, B: Belief> Planner<'a, B> {
 /// The discount of plans; success within the horizon hardly depends on it (0.9 to 0.99 tried).
 pub const GAMMA: f64 = 0.99;
 
-impl<B: Belief> Player for Planner<'_, B> {
+impl<B: Belief> Policy for Planner<'_, B> {
     fn begin(&mut self, task: &Task, _obs: &[f32]) -> Result<(), WorldError> {
         self.objective = Some(Objective::of(task, self.spec)?);
         self.plan = None;
@@ -76,7 +76,7 @@ impl<B: Belief> Player for Planner<'_, B> {
 
     fn act(&mut self, obs: &[f32], _rng: &mut Rng, action: &mut ActionBuf) {
         let plan = self.plan.get_or_insert_with(|| {
-            let objective = self.objective.as_ref().expect("a game that has begun");
+            let objective = self.objective.as_ref().expect("an episode that has begun");
             Plan::solve_where(self.belief.failure(), &self.belief.dynamics(), objective, GAMMA)
         });
         let cell = self.spec.state_of(obs).expect("an observation of the planner's own world");
@@ -97,7 +97,7 @@ impl<B: Belief> Player for Planner<'_, B> {
 mod tests {
     use super::*;
     use crate::grid::{Prior, distances};
-    use crate::protocol::{Game, rollout};
+    use crate::protocol::{EvalEpisode, rollout};
     use crate::registry::{WorldConfig, make};
     use crate::{Split, rng};
 
@@ -112,12 +112,12 @@ mod tests {
                 for (task, &goal) in
                     world.tasks(context).unwrap().into_iter().zip(grid.goals(context).unwrap())
                 {
-                    let game = Game { context, task, rng: rng::stream(0, "game", &[]) };
+                    let episode = EvalEpisode { context, task, rng: rng::stream(0, "episode", &[]) };
                     let mut oracle = world.oracle(context).unwrap().unwrap();
-                    let informed = rollout(world.as_ref(), game.clone(), oracle.as_mut()).unwrap();
+                    let informed = rollout(world.as_ref(), episode.clone(), oracle.as_mut()).unwrap();
                     assert_eq!(informed.steps, usize::from(distance[goal]));
                     let mut online = Planner::new(world.spec(), prior.posterior());
-                    let outcome = rollout(world.as_ref(), game, &mut online).unwrap();
+                    let outcome = rollout(world.as_ref(), episode, &mut online).unwrap();
                     assert!(outcome.success && outcome.steps >= informed.steps);
                 }
             }

@@ -173,16 +173,16 @@ mod tests {
             let mut posterior = prior.posterior();
             let truth = family.layouts[code];
             let mut cell = family.start;
-            let mut walk = Vec::new();
+            let mut trajectory = Vec::new();
             for action in actions {
                 let next = truth.step(cell, action);
                 posterior.observe(cell, action, next);
-                walk.push((cell, action, next));
+                trajectory.push((cell, action, next));
                 cell = next;
             }
             prop_assert!(posterior.contains(code));
             for (other, layout) in family.layouts.iter().enumerate().step_by(7) {
-                let explains = walk.iter().all(|&(cell, action, next)| {
+                let explains = trajectory.iter().all(|&(cell, action, next)| {
                     layout.is_free(cell) && layout.step(cell, action) == next
                 });
                 prop_assert_eq!(posterior.contains(other), explains);

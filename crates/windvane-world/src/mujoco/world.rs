@@ -4,11 +4,11 @@ use super::ant::{self, Ant, AntModel, FULL, Integrator, MOTORS, POSTURE};
 use super::hidden::{Gears, Hidden};
 use super::tasks;
 use crate::batch::BatchEnv;
-use crate::collect::Policy;
+use crate::collect::BehaviourPolicy;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
 use crate::expert::Expert;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::Task;
 use crate::rng::Rng;
 use serde_json::json;
@@ -162,18 +162,18 @@ impl Cmdp for AntWorld {
         Ok(())
     }
 
-    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Policy + '_>>, WorldError> {
         let Some(expert) = &self.expert else { return Ok(None) };
-        Ok(Some(Box::new(expert.player(&self.hidden(context)?))))
+        Ok(Some(Box::new(expert.policy(&self.hidden(context)?))))
     }
 
-    fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
+    fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         let expert = self.expert.as_ref()?;
         Some(("oracle-untold", Box::new(expert.told_nothing())))
     }
 
-    fn behaviour(&self) -> Policy {
-        Policy::Expert { pure: false }
+    fn behaviour(&self) -> BehaviourPolicy {
+        BehaviourPolicy::Expert { pure: false }
     }
 
     fn batch(&self, _: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {

@@ -7,10 +7,10 @@ mod body;
 mod swing;
 
 use crate::batch::{BatchEnv, reject};
-use crate::collect::Policy;
+use crate::collect::BehaviourPolicy;
 use crate::env::{Action, ActionSpace, Actions, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::registry::WorldConfig;
 use crate::reward::{Reward, Task};
 use crate::rng::{self, Rng};
@@ -103,12 +103,12 @@ impl Cmdp for Pendulum {
         Ok(json!({ "kind": "pendulum", "sign": sign, "mass": mass, "length": length }))
     }
 
-    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Policy + '_>>, WorldError> {
         Ok(Some(Box::new(Swing(body(context)?))))
     }
 
-    fn behaviour(&self) -> Policy {
-        Policy::Held { steps: 2 }
+    fn behaviour(&self) -> BehaviourPolicy {
+        BehaviourPolicy::Held { steps: 2 }
     }
 
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {

@@ -1,9 +1,9 @@
-//! A player who knows the pendulum: pumps energy until it can be caught, then holds it.
+//! A policy that knows the pendulum: pumps energy until it can be caught, then holds it.
 
 use super::body::Body;
 use crate::env::ActionBuf;
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::Task;
 use crate::rng::Rng;
 
@@ -15,7 +15,7 @@ const PUMP: f64 = 0.5;
 /// Swings a pendulum up and holds it, whatever the task.
 pub(super) struct Swing(pub(super) Body);
 
-impl Player for Swing {
+impl Policy for Swing {
     fn begin(&mut self, _: &Task, _: &[f32]) -> Result<(), WorldError> {
         Ok(())
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::batch::tests::{a_batch_does_what_single_environments_do, bad_actions_move_nothing};
-use crate::protocol::{Game, rollout};
+use crate::protocol::{EvalEpisode, rollout};
 use crate::registry::make;
 use proptest::prelude::*;
 
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 fn upright(world: &dyn Cmdp, contexts: &[ContextId], told: impl Fn(ContextId) -> ContextId) -> f64 {
     let succeeds = |&context: &ContextId| {
         let task = world.tasks(context).unwrap().remove(0);
-        let game = Game { context, task, rng: rng::stream(1, "game", &[context.0]) };
-        rollout(world, game, world.oracle(told(context)).unwrap().unwrap().as_mut()).unwrap().success
+        let episode = EvalEpisode { context, task, rng: rng::stream(1, "episode", &[context.0]) };
+        rollout(world, episode, world.oracle(told(context)).unwrap().unwrap().as_mut()).unwrap().success
     };
     contexts.iter().filter(|context| succeeds(context)).count() as f64 / contexts.len() as f64
 }

@@ -1,9 +1,9 @@
-//! The player that every score on mazes must be held against: it knows nothing and heads straight for the goal.
+//! The policy that every score on mazes must be held against: it knows nothing and heads straight for the goal.
 
 use super::motion::SPEED;
 use crate::env::ActionBuf;
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::{Reward, Task};
 use crate::rng::Rng;
 
@@ -13,7 +13,7 @@ pub struct Beeline {
     goal: [f32; 2],
 }
 
-impl Player for Beeline {
+impl Policy for Beeline {
     fn begin(&mut self, task: &Task, _obs: &[f32]) -> Result<(), WorldError> {
         let Reward::Goal { goal, .. } = &task.reward else {
             return Err(WorldError::Invalid(format!("task {}: a straight line needs a goal", task.name)));

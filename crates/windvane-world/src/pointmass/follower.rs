@@ -1,11 +1,11 @@
-//! The point's reference player: it knows the map and follows the shortest path, cell by cell.
+//! The point's reference policy: it knows the map and follows the shortest path, cell by cell.
 
 use super::maze::{Maze, SIDE};
 use super::middle;
 use super::motion::{SPEED, cell_of};
 use crate::env::ActionBuf;
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::reward::{Reward, Task};
 use crate::rng::Rng;
 
@@ -24,7 +24,7 @@ impl Follower {
     }
 }
 
-impl Player for Follower {
+impl Policy for Follower {
     fn begin(&mut self, task: &Task, _obs: &[f32]) -> Result<(), WorldError> {
         let Reward::Goal { goal, .. } = &task.reward else {
             return Err(WorldError::Invalid(format!("task {}: a shortest path needs a goal", task.name)));

@@ -9,7 +9,7 @@ mod motion;
 use crate::batch::BatchEnv;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
-use crate::protocol::Player;
+use crate::protocol::Policy;
 use crate::registry::WorldConfig;
 use crate::reward::{Reward, Task};
 use crate::rng::{self, Rng};
@@ -122,11 +122,11 @@ impl Cmdp for Pointmass {
         }))
     }
 
-    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Player + '_>>, WorldError> {
+    fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Policy + '_>>, WorldError> {
         Ok(Some(Box::new(Follower::new(maze(context)?))))
     }
 
-    fn ignorant(&self) -> Option<(&'static str, Box<dyn Player + '_>)> {
+    fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         Some(("beeline", Box::new(Beeline::default())))
     }
 
@@ -183,7 +183,7 @@ fn begin(maze: Maze, walls: &Walls, start: Start, rng: &mut Rng) -> [f32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Game, rollout};
+    use crate::protocol::{EvalEpisode, rollout};
     use crate::registry::make;
     use proptest::prelude::*;
 
@@ -192,9 +192,9 @@ mod tests {
         let world = make("pointmass", &WorldConfig { seed: 3, train: Some(300), test: Some(0) }).unwrap();
         for &context in world.contexts(Split::Train) {
             let task = world.tasks(context).unwrap().remove(0);
-            let game = Game { context, task, rng: rng::stream(1, "game", &[context.0]) };
+            let episode = EvalEpisode { context, task, rng: rng::stream(1, "episode", &[context.0]) };
             let outcome =
-                rollout(world.as_ref(), game, world.oracle(context).unwrap().unwrap().as_mut()).unwrap();
+                rollout(world.as_ref(), episode, world.oracle(context).unwrap().unwrap().as_mut()).unwrap();
             assert!(outcome.success, "{:?}", maze(context).unwrap().rows());
         }
     }

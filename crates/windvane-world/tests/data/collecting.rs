@@ -4,7 +4,7 @@ use crate::synth::files;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::tempdir;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::episodes::{Episodes, check};
 use windvane_world::registry::{WORLDS, WorldConfig, make};
 use windvane_world::{Cmdp, Split, Start, WorldError};
@@ -21,7 +21,7 @@ fn config(world: &dyn Cmdp, seed: u64) -> CollectConfig {
 
 fn run(
     world: &dyn Cmdp,
-    policy: Policy,
+    policy: BehaviourPolicy,
     config: &CollectConfig,
     threads: usize,
     out: &Path,
@@ -34,10 +34,10 @@ fn run(
 fn every_world_and_policy_gives_sound_data_with_a_group_for_each_context() {
     for entry in WORLDS {
         let world = make(entry.name, &WorldConfig::default()).unwrap();
-        let mut policies = vec![Policy::Uniform, Policy::Sticky { repeat: 10 }];
+        let mut policies = vec![BehaviourPolicy::Uniform, BehaviourPolicy::Sticky { repeat: 10 }];
         policies.push(match world.grid() {
-            Some(_) => Policy::Walker { epsilon: 0.2 },
-            None => Policy::Held { steps: 2 },
+            Some(_) => BehaviourPolicy::Walker { epsilon: 0.2 },
+            None => BehaviourPolicy::Held { steps: 2 },
         });
         for policy in policies {
             let folder = tempdir().unwrap();
@@ -65,7 +65,7 @@ fn threads_do_not_change_a_byte_and_seeds_do() {
     let folder = tempdir().unwrap();
     let collected = |name: &str, seed, threads| {
         let path = folder.path().join(name);
-        run(&*world, Policy::Sticky { repeat: 10 }, &config(&*world, seed), threads, &path).unwrap();
+        run(&*world, BehaviourPolicy::Sticky { repeat: 10 }, &config(&*world, seed), threads, &path).unwrap();
         files(&path)
     };
     let one = collected("one", 0, 1);
@@ -77,9 +77,10 @@ fn threads_do_not_change_a_byte_and_seeds_do() {
 fn an_episode_does_not_depend_on_how_many_are_collected() {
     let world = make("four-rooms", &WorldConfig::default()).unwrap();
     let folder = tempdir().unwrap();
-    let few = run(&*world, Policy::Uniform, &config(&*world, 0), 2, &folder.path().join("few")).unwrap();
+    let few =
+        run(&*world, BehaviourPolicy::Uniform, &config(&*world, 0), 2, &folder.path().join("few")).unwrap();
     let more = CollectConfig { episodes: 77, ..config(&*world, 0) };
-    let many = run(&*world, Policy::Uniform, &more, 2, &folder.path().join("many")).unwrap();
+    let many = run(&*world, BehaviourPolicy::Uniform, &more, 2, &folder.path().join("many")).unwrap();
     for group in 0..3 {
         let (few_start, many_start) = (few.group_episodes(group).start, many.group_episodes(group).start);
         for number in 0..40 {
@@ -96,8 +97,15 @@ fn progress_counts_every_transition_once_also_after_a_restart() {
     let count = |more: usize| {
         done.fetch_add(more, Ordering::Relaxed);
     };
-    collect(&*world, &Policy::Uniform, &config(&*world, 0), "tests", &folder.path().join("data"), &count)
-        .unwrap();
+    collect(
+        &*world,
+        &BehaviourPolicy::Uniform,
+        &config(&*world, 0),
+        "tests",
+        &folder.path().join("data"),
+        &count,
+    )
+    .unwrap();
     assert_eq!(done.into_inner(), 3600);
 }
 
@@ -109,17 +117,19 @@ fn requests_that_cannot_be_met_say_why() {
     let refused =
         |policy, config: &CollectConfig| run(&*world, policy, config, 1, &out).unwrap_err().to_string();
     let good = config(&*world, 0);
-    let error = refused(Policy::Walker { epsilon: 0.1 }, &good);
+    let error = refused(BehaviourPolicy::Walker { epsilon: 0.1 }, &good);
     assert!(error.contains("\"walker\" needs a grid"), "{error}");
     let doors = make("doors", &WorldConfig::default()).unwrap();
-    let held = run(&*doors, Policy::Held { steps: 2 }, &config(&*doors, 0), 1, &out).unwrap_err().to_string();
+    let held = run(&*doors, BehaviourPolicy::Held { steps: 2 }, &config(&*doors, 0), 1, &out)
+        .unwrap_err()
+        .to_string();
     assert!(held.contains("\"held\" needs continuous actions"), "{held}");
-    let error = refused(Policy::Uniform, &CollectConfig { episodes: 0, ..good.clone() });
+    let error = refused(BehaviourPolicy::Uniform, &CollectConfig { episodes: 0, ..good.clone() });
     assert!(error.contains("episodes is 0"), "{error}");
-    let error = refused(Policy::Uniform, &CollectConfig { length: usize::MAX, ..good.clone() });
+    let error = refused(BehaviourPolicy::Uniform, &CollectConfig { length: usize::MAX, ..good.clone() });
     assert!(error.contains("more than 2^40"), "{error}");
     let twice = vec![good.contexts[0]; 2];
-    let error = refused(Policy::Uniform, &CollectConfig { contexts: twice, ..good });
+    let error = refused(BehaviourPolicy::Uniform, &CollectConfig { contexts: twice, ..good });
     assert!(error.contains("is listed twice"), "{error}");
     assert!(!folder.path().join("data.partial").exists());
 }

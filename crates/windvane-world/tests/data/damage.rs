@@ -4,7 +4,7 @@ use crate::synth::Shape;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::{TempDir, tempdir};
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::episodes::{Episodes, check};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::{Split, Start};
@@ -258,7 +258,7 @@ fn metadata_that_says_another_thing_than_the_world_is_named() {
     let world = make("doors", &WorldConfig { train: Some(2), ..WorldConfig::default() }).unwrap();
     let contexts = world.contexts(Split::Train).to_vec();
     let config = CollectConfig { contexts, episodes: 2, length: 9, start: Start::Random, seed: 0 };
-    collect(&*world, &Policy::Uniform, &config, "tests", &path, &|_| {}).unwrap();
+    collect(&*world, &BehaviourPolicy::Uniform, &config, "tests", &path, &|_| {}).unwrap();
     check(&path).unwrap();
     let good = std::fs::read(path.join("meta.json")).unwrap();
     let cases: [(Change, &str); 4] = [

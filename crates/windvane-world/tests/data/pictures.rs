@@ -2,7 +2,7 @@
 
 use crate::synth::Shape;
 use tempfile::tempdir;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::episodes::Episodes;
 use windvane_world::picture::{Picture, Subject, layouts, occupancy, trajectories};
 use windvane_world::registry::{WORLDS, WorldConfig, make};
@@ -17,7 +17,7 @@ fn collected(env: &str, folder: &std::path::Path) -> Episodes {
         start: Start::Fixed,
         seed: 0,
     };
-    let policy = Policy::default_for(&world.spec().action);
+    let policy = BehaviourPolicy::default_for(&world.spec().action);
     collect(&*world, &policy, &config, "tests", &folder.join(env), &|_| {}).unwrap()
 }
 

@@ -269,7 +269,8 @@ impl Agent {
     /// Means of h after each trajectory, `[count * dim]`; empty for a method without a belief.
     pub fn beliefs(&self, contexts: &[&Trajectory]) -> Vec<f32> {
         let Some(belief) = self.belief() else { return Vec::new() };
-        let evidence: Vec<Evidence> = contexts.iter().map(|walk| evidence_of(belief, [*walk])).collect();
+        let evidence: Vec<Evidence> =
+            contexts.iter().map(|trajectory| evidence_of(belief, [*trajectory])).collect();
         belief.infer(&evidence.iter().collect::<Vec<_>>()).mean
     }
 
@@ -376,10 +377,11 @@ impl Agent {
         let seen = match &self.model {
             Model::Listed(model) => {
                 let table = model.table();
-                Transitions::listed(table, context.iter().flat_map(|walk| table.tokens_of(walk)))
+                Transitions::listed(table, context.iter().flat_map(|trajectory| table.tokens_of(trajectory)))
             }
             Model::Observations(model) => {
-                let tokens: Vec<f32> = context.iter().flat_map(|walk| model.codec.tokens_of(walk)).collect();
+                let tokens: Vec<f32> =
+                    context.iter().flat_map(|trajectory| model.codec.tokens_of(trajectory)).collect();
                 Transitions::observations(&model.codec, &tokens)
             }
         };
@@ -426,24 +428,24 @@ impl Agent {
     pub(crate) fn q_table(
         &self,
         context: ContextId,
-        walk: &Trajectory,
+        trajectory: &Trajectory,
         z: &[f32],
         planner: Planner,
     ) -> Option<Vec<f32>> {
-        let known = self.known_after(context, walk);
+        let known = self.known_after(context, trajectory);
         Some(self.listed_values(self.listed()?, &known, z, planner, TaskPolicy::Greedy))
     }
 
     /// What is known of a context after a trajectory in it.
-    pub(crate) fn known_after(&self, context: ContextId, walk: &Trajectory) -> Known {
-        let evidence = self.evidence(std::slice::from_ref(walk));
+    pub(crate) fn known_after(&self, context: ContextId, trajectory: &Trajectory) -> Known {
+        let evidence = self.evidence(std::slice::from_ref(trajectory));
         self.known(&[context], &[&evidence])
     }
 
     /// The evidence of trajectories; of nothing for a method without a belief.
-    pub(crate) fn evidence(&self, walks: &[Trajectory]) -> Evidence {
+    pub(crate) fn evidence(&self, trajectories: &[Trajectory]) -> Evidence {
         match self.belief() {
-            Some(belief) => evidence_of(belief, walks),
+            Some(belief) => evidence_of(belief, trajectories),
             None => Evidence::States(Vec::new(), 0),
         }
     }

@@ -7,12 +7,12 @@ use crate::eval::BeliefMode;
 use crate::latent;
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
-use windvane_world::protocol::{Game, Team};
+use windvane_world::protocol::{EvalEpisode, VectorPolicy};
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, ActionBuf, Actions, ContextId, Reward};
 
 /// A vectorised rollout of one agent.
-pub(crate) type Rollout<'a> = Box<dyn Team<Error = LearnError> + 'a>;
+pub(crate) type Rollout<'a> = Box<dyn VectorPolicy<Error = LearnError> + 'a>;
 
 #[derive(Debug)]
 struct VectorRollout<'a> {
@@ -56,14 +56,14 @@ impl Agent {
     ) -> Result<Rollout<'a>, LearnError> {
         let held = self.spec().action.buffer();
         let mut episodes: Vec<Episode> = Vec::with_capacity(contexts.len());
-        for (i, walk) in contexts.iter().enumerate() {
+        for (i, trajectory) in contexts.iter().enumerate() {
             // What several episodes share is made once.
-            let again = contexts[..i].iter().position(|other| std::ptr::eq(*other, *walk));
+            let again = contexts[..i].iter().position(|other| std::ptr::eq(*other, *trajectory));
             let (evidence, shift) = if let Some(first) = again {
                 (episodes[first].evidence.clone(), episodes[first].shift.clone())
             } else {
-                let walks = std::slice::from_ref(*walk);
-                (self.evidence(walks), self.shift(walks)?)
+                let trajectories = std::slice::from_ref(*trajectory);
+                (self.evidence(trajectories), self.shift(trajectories)?)
             };
             episodes.push(Episode {
                 evidence,
@@ -120,11 +120,11 @@ impl VectorRollout<'_> {
     }
 
     /// The action in a listed state.
-    fn listed_action(&self, game: &Game, number: usize, obs: &[f32]) -> Option<ActionBuf> {
+    fn listed_action(&self, episode: &EvalEpisode, number: usize, obs: &[f32]) -> Option<ActionBuf> {
         let Model::Listed(model) = &self.agent.model else { return None };
         let table = model.table();
         let state = table.nearest(obs);
-        if let Reward::Goal { goal, .. } = &game.task.reward
+        if let Reward::Goal { goal, .. } = &episode.task.reward
             && table.nearest(goal) == state
             && let Some(action) = table.discretizer().straight(obs, goal)
         {
@@ -136,7 +136,7 @@ impl VectorRollout<'_> {
     }
 
     /// Chooses the next action of episodes on observations.
-    fn decide(&mut self, which: &[usize], obs: &[f32], games: &mut [Game]) {
+    fn decide(&mut self, which: &[usize], obs: &[f32], asked: &mut [EvalEpisode]) {
         let agent = self.agent;
         let Model::Observations(model) = &agent.model else { return };
         if which.is_empty() {
@@ -174,22 +174,22 @@ impl VectorRollout<'_> {
         for (&number, mut action) in which.iter().zip(actions) {
             let episode = &mut self.episodes[number];
             if self.online && episode.evidence.transitions() < agent.settings.belief.probe {
-                agent.spec().action.sample(&mut games[number].rng, &mut action);
+                agent.spec().action.sample(&mut asked[number].rng, &mut action);
             }
             (episode.held, episode.left) = (action, model.codec.action_repeat());
         }
     }
 }
 
-impl Team for VectorRollout<'_> {
+impl VectorPolicy for VectorRollout<'_> {
     type Error = LearnError;
 
-    fn begin(&mut self, games: &[Game], _: &[f32]) -> Result<(), LearnError> {
-        for (episode, game) in self.episodes.iter_mut().zip(games) {
-            episode.wanted = latent::shifted(self.agent.task(&game.task.reward), &episode.shift);
-            episode.context = game.context;
+    fn begin(&mut self, episodes: &[EvalEpisode], _: &[f32]) -> Result<(), LearnError> {
+        for (episode, asked) in self.episodes.iter_mut().zip(episodes) {
+            episode.wanted = latent::shifted(self.agent.task(&asked.task.reward), &episode.shift);
+            episode.context = asked.context;
         }
-        self.update(&(0..games.len()).collect::<Vec<_>>());
+        self.update(&(0..episodes.len()).collect::<Vec<_>>());
         Ok(())
     }
 
@@ -197,15 +197,15 @@ impl Team for VectorRollout<'_> {
         &mut self,
         running: &[usize],
         obs: &[f32],
-        games: &mut [Game],
+        episodes: &mut [EvalEpisode],
         actions: &mut Actions,
     ) -> Result<(), LearnError> {
         let dims = self.agent.spec().obs_dim();
         let free = running.iter().zip(obs.chunks_exact(dims)).filter(|(i, _)| self.episodes[**i].left == 0);
         let (which, free): (Vec<usize>, Vec<&[f32]>) = free.map(|(&i, obs)| (i, obs)).unzip();
-        self.decide(&which, &free.concat(), games);
+        self.decide(&which, &free.concat(), episodes);
         for (&number, obs) in running.iter().zip(obs.chunks_exact(dims)) {
-            if let Some(action) = self.listed_action(&games[number], number, obs) {
+            if let Some(action) = self.listed_action(&episodes[number], number, obs) {
                 self.episodes[number].held = action;
             } else {
                 self.episodes[number].left -= 1;

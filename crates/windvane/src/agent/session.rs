@@ -2,10 +2,10 @@
 //!
 //! ```no_run
 //! use windvane::Agent;
-//! use windvane_world::{Prompt, episodes::read_walks};
+//! use windvane_world::{Prompt, episodes::read_trajectories};
 //!
 //! let agent = Agent::load("models/cart")?;
-//! let context = read_walks("context.npz".as_ref(), agent.spec())?;
+//! let context = read_trajectories("context.npz".as_ref(), agent.spec())?;
 //! let mut session = agent.adapt(&context)?.task(&Prompt::formula("(abs(angle) < 0.1)"))?;
 //! let action = session.act(&[0.0, 0.1, 0.0, 0.0])?;
 //! # Ok::<(), windvane::LearnError>(())
@@ -79,12 +79,12 @@ struct Trail {
 impl Agent {
     /// Takes in what was seen of the dynamics; nothing at all is allowed.
     pub fn adapt(&self, context: &[Trajectory]) -> Result<Adapted, LearnError> {
-        if let Some(walk) = context.iter().find(|walk| !fits(self.spec(), walk)) {
-            let width = walk.observations().len() / (walk.len() + 1);
+        if let Some(trajectory) = context.iter().find(|trajectory| !fits(self.spec(), trajectory)) {
+            let width = trajectory.observations().len() / (trajectory.len() + 1);
             let problem = format!("observations of {width} numbers, expected {}", self.spec().obs_dim());
             return Err(LearnError::Config { origin: "context".into(), problem });
         }
-        let scores: Vec<f64> = context.iter().filter_map(|walk| self.ood_score(walk)).collect();
+        let scores: Vec<f64> = context.iter().filter_map(|trajectory| self.ood_score(trajectory)).collect();
         let ood_score =
             (!scores.is_empty()).then(|| (scores.iter().sum::<f64>() / scores.len() as f64) as f32);
         let (evidence, shift) = (self.evidence(context), self.shift(context)?);

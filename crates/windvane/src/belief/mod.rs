@@ -201,7 +201,7 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     fn no_evidence(&self) -> Evidence;
 
     /// Takes a trajectory into the evidence.
-    fn observe(&self, evidence: &mut Evidence, walk: &Trajectory);
+    fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory);
 
     /// Takes consecutive steps, as many as an action is held, into the evidence; whether that told anything new.
     /// `obs` has one row more than there are actions.
@@ -215,7 +215,7 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     fn dynamics(&self, mean: &[f32]) -> Option<Vec<f32>>;
 
     /// How badly every second transition of a trajectory is predicted from the others; nothing if it is too short.
-    fn ood_score(&self, walk: &Trajectory) -> Option<f64>;
+    fn ood_score(&self, trajectory: &Trajectory) -> Option<f64>;
 
     /// The weights.
     fn params(&self) -> &Params;
@@ -224,10 +224,10 @@ pub trait BeliefEncoder: Debug + Send + Sync {
 /// The evidence of trajectories.
 pub fn evidence_of<'a>(
     belief: &dyn BeliefEncoder,
-    walks: impl IntoIterator<Item = &'a Trajectory>,
+    trajectories: impl IntoIterator<Item = &'a Trajectory>,
 ) -> Evidence {
     let mut evidence = belief.no_evidence();
-    walks.into_iter().for_each(|walk| belief.observe(&mut evidence, walk));
+    trajectories.into_iter().for_each(|trajectory| belief.observe(&mut evidence, trajectory));
     evidence
 }
 
@@ -242,6 +242,6 @@ pub(crate) fn mean_of_rows(rows: &[f32], width: usize) -> Vec<f32> {
 }
 
 /// A check that observations fit, for callers who deserialise evidence.
-pub(crate) fn fits(spec: &EnvSpec, walk: &Trajectory) -> bool {
-    walk.observations().len() == (walk.len() + 1) * spec.obs_dim()
+pub(crate) fn fits(spec: &EnvSpec, trajectory: &Trajectory) -> bool {
+    trajectory.observations().len() == (trajectory.len() + 1) * spec.obs_dim()
 }

@@ -283,9 +283,9 @@ impl BeliefEncoder for StateEvidence {
         Evidence::States(vec![0.0; self.table.states() * 2], 0)
     }
 
-    fn observe(&self, evidence: &mut Evidence, walk: &Trajectory) {
+    fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory) {
         let Evidence::States(evidence, count) = evidence else { return };
-        let tokens = self.table.tokens_of(walk);
+        let tokens = self.table.tokens_of(trajectory);
         *count += tokens.len();
         tokens.into_iter().for_each(|token| self.table.add_evidence(token as usize, evidence));
     }
@@ -322,8 +322,8 @@ impl BeliefEncoder for StateEvidence {
         Some(all)
     }
 
-    fn ood_score(&self, walk: &Trajectory) -> Option<f64> {
-        let steps = self.table.steps_of(walk).into_iter();
+    fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
+        let steps = self.table.steps_of(trajectory).into_iter();
         self.ood_of_tokens(&steps.map(|step| self.table.token_of(step)).collect::<Vec<_>>(), None)
     }
 

@@ -337,9 +337,9 @@ impl BeliefEncoder for TransitionSet {
         Evidence::Tokens(TokenSet::new(Vec::new(), self.codec.token_width(), self.most_tokens()))
     }
 
-    fn observe(&self, evidence: &mut Evidence, walk: &Trajectory) {
+    fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory) {
         let Evidence::Tokens(set) = evidence else { return };
-        let tokens = self.codec.tokens_of(walk);
+        let tokens = self.codec.tokens_of(trajectory);
         if set.is_empty() {
             // A first context is kept whole, however long it is.
             *set = TokenSet::new(tokens, self.codec.token_width(), self.most_tokens());
@@ -370,8 +370,8 @@ impl BeliefEncoder for TransitionSet {
         None
     }
 
-    fn ood_score(&self, walk: &Trajectory) -> Option<f64> {
-        self.ood_of_tokens(&self.codec.tokens_of(walk)).map(f64::from)
+    fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
+        self.ood_of_tokens(&self.codec.tokens_of(trajectory)).map(f64::from)
     }
 
     fn params(&self) -> &Params {

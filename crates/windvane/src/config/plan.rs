@@ -13,7 +13,7 @@ use crate::features::correction::CorrectionConfig;
 use crate::planner::PlannerConfig;
 use serde::{Deserialize, Serialize};
 use windvane_world::Start;
-use windvane_world::collect::Policy;
+use windvane_world::collect::BehaviourPolicy;
 
 /// Everything that decides a run's result, besides the method and the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct DataPlan {
     /// Where they begin.
     pub start: Start,
     /// The behaviour policy: `uniform`, `sticky:10`, ...; paper: uniform on grids, sticky actions on Pointmass.
-    pub policy: Policy,
+    pub policy: BehaviourPolicy,
     /// Share of the groups that is not learned from, to know how well unseen dynamics are told; paper: 0.
     pub held_out: f64,
 }
@@ -129,7 +129,7 @@ impl Plan {
                 test_contexts: 20,
                 episodes: 250,
                 start: Start::Random,
-                policy: Policy::Uniform,
+                policy: BehaviourPolicy::Uniform,
                 held_out: 0.0,
             },
             encoder: EncoderConfig::default(),

@@ -114,9 +114,14 @@ impl Codec {
     }
 
     /// The tokens of a trajectory.
-    pub fn tokens_of(&self, walk: &Trajectory) -> Vec<f32> {
+    pub fn tokens_of(&self, trajectory: &Trajectory) -> Vec<f32> {
         let mut tokens = Vec::new();
-        self.push_tokens(walk.len(), walk.observations(), |step| walk.actions().get(step), &mut tokens);
+        self.push_tokens(
+            trajectory.len(),
+            trajectory.observations(),
+            |step| trajectory.actions().get(step),
+            &mut tokens,
+        );
         tokens
     }
 

@@ -79,13 +79,13 @@ impl StateTable {
         };
         let (learned, _) = split_groups(data, held_out);
         let learned_episodes = learned.iter().flat_map(|&group| data.group_episodes(group));
-        let walks: Vec<(usize, Vec<StateStep>)> = learned_episodes
-            .map(|e| Ok((e, walk(data, &discretizer, e)?)))
+        let trajectories: Vec<(usize, Vec<StateStep>)> = learned_episodes
+            .map(|e| Ok((e, trajectory(data, &discretizer, e)?)))
             .collect::<Result<_, LearnError>>()?;
 
         let mut visits = vec![0_u64; listed];
         let mut seen = vec![BTreeSet::new(); listed * actions];
-        for (_, steps) in &walks {
+        for (_, steps) in &trajectories {
             let mut here = None;
             for &StateStep { from, action, to } in steps {
                 visits[from] += u64::from(here != Some(from));
@@ -130,7 +130,7 @@ impl StateTable {
             episodes: Vec::new(),
             groups: vec![Group::default(); learned.len()],
         };
-        for (number, (e, steps)) in walks.iter().enumerate() {
+        for (number, (e, steps)) in trajectories.iter().enumerate() {
             let start = table.tokens.len();
             let tokens: Vec<u32> = steps.iter().filter_map(|&led| table.token_of(led)).collect();
             table.tokens.extend(tokens);
@@ -235,14 +235,19 @@ impl StateTable {
         self.token(from, led.action, to)
     }
 
-    /// The moves of a walk.
-    pub(crate) fn steps_of(&self, walk: &Trajectory) -> Vec<StateStep> {
-        steps_between(&self.discretizer, walk.observations(), |step| walk.actions().get(step), walk.len())
+    /// The moves of a trajectory.
+    pub(crate) fn steps_of(&self, trajectory: &Trajectory) -> Vec<StateStep> {
+        steps_between(
+            &self.discretizer,
+            trajectory.observations(),
+            |step| trajectory.actions().get(step),
+            trajectory.len(),
+        )
     }
 
-    /// The tokens of a walk.
-    pub fn tokens_of(&self, walk: &Trajectory) -> Vec<u32> {
-        self.steps_of(walk).into_iter().filter_map(|led| self.token_of(led)).collect()
+    /// The tokens of a trajectory.
+    pub fn tokens_of(&self, trajectory: &Trajectory) -> Vec<u32> {
+        self.steps_of(trajectory).into_iter().filter_map(|led| self.token_of(led)).collect()
     }
 
     /// Our number of a state of the discretizer.
@@ -500,7 +505,11 @@ fn spread_steps(spec: &EnvSpec, actions: usize, visited: &[u32], index: &[u32], 
 }
 
 /// One episode as moves between states of the discretizer.
-fn walk(data: &Episodes, discretizer: &Discretizer, episode: usize) -> Result<Vec<StateStep>, LearnError> {
+fn trajectory(
+    data: &Episodes,
+    discretizer: &Discretizer,
+    episode: usize,
+) -> Result<Vec<StateStep>, LearnError> {
     let observations = data.observations(episode);
     for (row, obs) in observations.chunks_exact(discretizer.spec().obs_dim()).enumerate() {
         if discretizer.state_of(obs).is_none() {

@@ -26,12 +26,12 @@ pub struct Point {
     pub explore: Explore,
     /// For how many steps.
     pub steps: usize,
-    /// The share of games that reached their goal afterwards, the belief being frozen.
+    /// The share of episodes that reached their goal afterwards, the belief being frozen.
     pub success: f64,
     /// Its standard error.
     pub error: f64,
-    /// Number of games.
-    pub games: usize,
+    /// Number of episodes.
+    pub episodes: usize,
 }
 
 /// Success after each of `steps` steps of exploration.
@@ -48,7 +48,7 @@ pub fn curve(
     for &who in explorers {
         for &steps in steps {
             let config = EvalConfig { context_steps: steps, ..*eval };
-            let walk = |context, round| {
+            let trajectory = |context, round| {
                 if who == Explore::Random {
                     return explore(world, context, &config, seed, round);
                 }
@@ -61,10 +61,11 @@ pub fn curve(
                 let mut rng = stream(seed, "context", &[context.0, round]);
                 walked(&mut *world.instantiate(context)?, &mut *walker, world, &config, &mut rng)
             };
-            let (rows, _) = evaluate_after(world, agent, split, BeliefMode::Frozen, &config, seed, walk)?;
-            let (share, games) = (success(&rows), rows.len());
-            let error = (share * (1.0 - share) / games.max(1) as f64).sqrt();
-            points.push(Point { explore: who, steps, success: share, error, games });
+            let (rows, _) =
+                evaluate_after(world, agent, split, BeliefMode::Frozen, &config, seed, trajectory)?;
+            let (share, episodes) = (success(&rows), rows.len());
+            let error = (share * (1.0 - share) / episodes.max(1) as f64).sqrt();
+            points.push(Point { explore: who, steps, success: share, error, episodes });
         }
     }
     Ok(points)

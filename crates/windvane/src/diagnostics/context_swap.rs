@@ -30,15 +30,19 @@ pub(super) fn in_world(
     if agent.belief().is_none() || contexts.len() < 2 {
         return Ok(Vec::new());
     }
-    let walk = |context: ContextId, round| explore(world, context, eval, seed, round);
-    let walks = contexts.iter().map(|&context| walk(context, 0)).collect::<Result<Vec<_>, _>>()?;
-    let known: Vec<Known> =
-        contexts.iter().zip(&walks).map(|(&context, walk)| agent.known_after(context, walk)).collect();
+    let trajectory = |context: ContextId, round| explore(world, context, eval, seed, round);
+    let trajectories =
+        contexts.iter().map(|&context| trajectory(context, 0)).collect::<Result<Vec<_>, _>>()?;
+    let known: Vec<Known> = contexts
+        .iter()
+        .zip(&trajectories)
+        .map(|(&context, trajectory)| agent.known_after(context, trajectory))
+        .collect();
     let config = EvalConfig { contexts: contexts.len(), planner: Planner::None, ..*eval };
     let run = |turn: usize| {
         let from = |context: ContextId, round| {
             let place = contexts.iter().position(|c| *c == context).unwrap_or(0);
-            walk(contexts[(place + turn) % contexts.len()], round)
+            trajectory(contexts[(place + turn) % contexts.len()], round)
         };
         evaluate_after(world, agent, Split::Train, BeliefMode::Frozen, &config, seed, from)
             .map(|(rows, _)| rows)

@@ -193,7 +193,7 @@ impl<'a> Examiner<'a> {
     /// Looks closely at `contexts` training contexts that the agent knows well, and up to `goals` goals in each.
     pub fn exactness(&self, contexts: usize, goals: usize) -> Result<Exactness, LearnError> {
         let mut sum = Exactness::default();
-        let mut games = 0.0;
+        let mut episodes = 0.0;
         for &context in self.world.contexts(Split::Train).iter().take(contexts) {
             let layout = self.grid.layout(context)?;
             let known = self.well_known(context)?;
@@ -205,11 +205,11 @@ impl<'a> Examiner<'a> {
                 let [all, off_goal] = self.measure_error(layout, &known, &z, &q, goal_state);
                 sum.error += all;
                 sum.error_off_goal += off_goal;
-                games += 1.0;
+                episodes += 1.0;
             }
         }
         for part in [&mut sum.error, &mut sum.error_off_goal, &mut sum.largest_q, &mut sum.gap] {
-            *part /= f64::max(games, 1.0);
+            *part /= f64::max(episodes, 1.0);
         }
         Ok(sum)
     }

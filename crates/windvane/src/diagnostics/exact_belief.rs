@@ -11,7 +11,7 @@ use crate::latent;
 use crate::linalg::linear_probe;
 use crate::planner::Planner;
 use windvane_world::grid::{Planner as BayesPlanner, Prior};
-use windvane_world::protocol::{Game, rollout};
+use windvane_world::protocol::{EvalEpisode, rollout};
 use windvane_world::rng::stream;
 use windvane_world::{Reward, Split};
 
@@ -80,14 +80,14 @@ impl Examiner<'_> {
         };
         for &context in self.world.contexts(split).iter().take(self.eval.contexts) {
             let layout = self.grid.layout(context)?;
-            let walk = explore(self.world, context, &self.eval, self.seed, 0)?;
+            let trajectory = explore(self.world, context, &self.eval, self.seed, 0)?;
             let mut evidence = vec![0.0; self.table().states() * 2];
-            for token in self.table().tokens_of(&walk) {
+            for token in self.table().tokens_of(&trajectory) {
                 self.table().add_evidence(token as usize, &mut evidence);
             }
-            let open = self.enterable(&self.agent.known_after(context, &walk).dynamics);
+            let open = self.enterable(&self.agent.known_after(context, &trajectory).dynamics);
             let mut exact = prior.posterior();
-            exact.observe_all(self.world.spec(), walk.transitions());
+            exact.observe_all(self.world.spec(), trajectory.transitions());
             for (cell, wall) in exact.walls().iter().enumerate() {
                 let Some(state) = self.state(cell) else { continue };
                 let free = layout.is_free(cell);
@@ -125,9 +125,9 @@ impl Examiner<'_> {
         let (mut parts, mut labels) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         for (label, &context) in contexts.iter().enumerate().take(CONTEXTS) {
             for round in 0..PROBES {
-                let walk = explore(self.world, context, &config, self.seed, round)?;
+                let trajectory = explore(self.world, context, &config, self.seed, round)?;
                 let half = (round % 2) as usize;
-                parts[half].extend(self.agent.beliefs(&[&walk]).iter().map(|h| (h / 2.0).tanh()));
+                parts[half].extend(self.agent.beliefs(&[&trajectory]).iter().map(|h| (h / 2.0).tanh()));
                 labels[half].push(label);
             }
         }
@@ -140,8 +140,8 @@ impl Examiner<'_> {
         for &context in self.world.contexts(Split::Train).iter().take(CONTEXTS) {
             let Some(task) = self.world.tasks(context)?.into_iter().next() else { continue };
             if let reward @ Reward::Goal { .. } = task.reward {
-                let walk = explore(self.world, context, &self.eval, self.seed, 0)?;
-                beliefs.extend(self.agent.beliefs(&[&walk]));
+                let trajectory = explore(self.world, context, &self.eval, self.seed, 0)?;
+                beliefs.extend(self.agent.beliefs(&[&trajectory]));
                 tasks.push(self.agent.task(&reward));
             }
         }
@@ -194,18 +194,19 @@ impl Examiner<'_> {
         let (mut won, mut all) = (0_usize, 0_usize);
         for &context in self.world.contexts(Split::Test).iter().take(config.contexts) {
             for round in 0..config.rounds {
-                let walk = explore(self.world, context, config, self.seed, round)?;
+                let trajectory = explore(self.world, context, config, self.seed, round)?;
                 let mut belief = prior.posterior();
-                belief.observe_all(self.world.spec(), walk.transitions());
+                belief.observe_all(self.world.spec(), trajectory.transitions());
                 for task in self.world.tasks(context)? {
-                    let game = Game { context, task, rng: stream(self.seed, "game", &[context.0, round]) };
+                    let episode =
+                        EvalEpisode { context, task, rng: stream(self.seed, "episode", &[context.0, round]) };
                     let spec = self.world.spec();
                     let outcome = match mode {
                         BeliefMode::Frozen => {
-                            rollout(self.world, game, &mut BayesPlanner::new(spec, belief.dynamics()))?
+                            rollout(self.world, episode, &mut BayesPlanner::new(spec, belief.dynamics()))?
                         }
                         BeliefMode::Online => {
-                            rollout(self.world, game, &mut BayesPlanner::new(spec, belief.clone()))?
+                            rollout(self.world, episode, &mut BayesPlanner::new(spec, belief.clone()))?
                         }
                     };
                     won += usize::from(outcome.success);

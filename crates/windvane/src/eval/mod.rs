@@ -7,8 +7,8 @@ use crate::error::LearnError;
 use crate::planner::Planner;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use windvane_world::collect::{Actor, Behaviour as _, Policy};
-use windvane_world::protocol::{Game, Outcome, RandomPlayer, Team, play, rollout};
+use windvane_world::collect::{Actor, Behaviour as _, BehaviourPolicy};
+use windvane_world::protocol::{EvalEpisode, Outcome, RandomPolicy, VectorPolicy, play, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Actions, Cmdp, ContextId, Env, Reward, Rng, Split, Start, Task};
@@ -31,9 +31,9 @@ pub struct EvalConfig {
     pub context_steps: usize,
     /// Where that trajectory begins.
     pub context_start: Start,
-    /// Who walks it; paper: the policy that collected the data.
-    pub context_policy: Policy,
-    /// Games of each context and task, each after another random trajectory.
+    /// Who trajectories it; paper: the policy that collected the data.
+    pub context_policy: BehaviourPolicy,
+    /// Episodes of each context and task, each after another random trajectory.
     pub rounds: u64,
     /// Most contexts of a split that are played: the first ones. Thousands of training contexts need not all be.
     pub contexts: usize,
@@ -51,7 +51,7 @@ impl Default for EvalConfig {
         Self {
             context_steps: 100,
             context_start: Start::Fixed,
-            context_policy: Policy::Uniform,
+            context_policy: BehaviourPolicy::Uniform,
             rounds: 4,
             contexts: 200,
             planner: Planner::None,
@@ -61,7 +61,7 @@ impl Default for EvalConfig {
     }
 }
 
-/// One game's result.
+/// One episode's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRow {
     /// Contexts seen in training, or not.
@@ -70,7 +70,7 @@ pub struct ScoreRow {
     pub context: u64,
     /// The task's name.
     pub task: String,
-    /// Which of the games with this context and task.
+    /// Which of the episodes with this context and task.
     pub round: u64,
     /// Whether the goal was reached within the horizon.
     pub success: bool,
@@ -79,14 +79,14 @@ pub struct ScoreRow {
     pub reward: f32,
     /// Steps taken.
     pub steps: usize,
-    /// Steps that a player who knows the map takes; nothing where none is known.
+    /// Steps that a policy that knows the map takes; nothing where none is known.
     pub optimal_steps: Option<usize>,
     /// Length of the random trajectory seen before.
     pub context_steps: usize,
     /// Where it began.
     pub context_start: Start,
     /// Who walked it.
-    pub context_policy: Policy,
+    pub context_policy: BehaviourPolicy,
     /// Whether the belief went on learning.
     pub belief: BeliefMode,
     /// Who chose actions.
@@ -117,11 +117,11 @@ pub fn evaluate_timed(
     config: &EvalConfig,
     seed: u64,
 ) -> Result<(Vec<ScoreRow>, f64), LearnError> {
-    let walk = |context, round| explore(world, context, config, seed, round);
-    evaluate_after(world, agent, split, belief, config, seed, walk)
+    let trajectory = |context, round| explore(world, context, config, seed, round);
+    evaluate_after(world, agent, split, belief, config, seed, trajectory)
 }
 
-/// The same after trajectories that `walk` makes for each context and round.
+/// The same after trajectories that `trajectory` makes for each context and round.
 pub fn evaluate_after(
     world: &dyn Cmdp,
     agent: &Agent,
@@ -129,33 +129,33 @@ pub fn evaluate_after(
     belief: BeliefMode,
     config: &EvalConfig,
     seed: u64,
-    walk: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
+    trajectory: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
 ) -> Result<(Vec<ScoreRow>, f64), LearnError> {
     if config.planner == Planner::Sweeps && !agent.can_plan() {
         let problem = "this agent has no predictor to plan on; expected planner = \"none\"".into();
         return Err(LearnError::Config { origin: "eval.planner".into(), problem });
     }
-    let mut games = Vec::new();
+    let mut episodes = Vec::new();
     let mut rows = Vec::new();
     let mut contexts = Vec::new();
     for &context in world.contexts(split).iter().take(config.contexts) {
         for round in 0..config.rounds {
-            contexts.push(walk(context, round)?);
+            contexts.push(trajectory(context, round)?);
         }
         for task in world.tasks(context)? {
             let optimal_steps = optimal_steps(world, context, &task)?;
             for round in 0..config.rounds {
                 let which = contexts.len() - (config.rounds - round) as usize;
                 rows.push((which, row(context, &task, round, optimal_steps, split, belief, config)));
-                games.push(game(context, &task, round, seed));
+                episodes.push(episode(context, &task, round, seed));
             }
         }
     }
     let seen: Vec<&Trajectory> = rows.iter().map(|(which, _)| &contexts[*which]).collect();
     let clock = Instant::now();
-    let team = agent.rollout(&seen, Acting::of(config, belief))?;
-    let mut team = Timed { team, clock, seconds: 0.0 };
-    let outcomes = play(world, games, &mut team)?;
+    let policy = agent.rollout(&seen, Acting::of(config, belief))?;
+    let mut policy = Timed { policy, clock, seconds: 0.0 };
+    let outcomes = play(world, episodes, &mut policy)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {
         success: outcome.success,
         reward: outcome.reward,
@@ -163,10 +163,10 @@ pub fn evaluate_after(
         ..row
     };
     let rows = rows.into_iter().zip(outcomes).map(finish).collect();
-    Ok((rows, team.seconds / contexts.len().max(1) as f64))
+    Ok((rows, policy.seconds / contexts.len().max(1) as f64))
 }
 
-/// The share of games that random actions win, under the same protocol.
+/// The share of episodes that random actions win, under the same protocol.
 pub fn random_success(
     world: &dyn Cmdp,
     split: Split,
@@ -177,8 +177,9 @@ pub fn random_success(
     for &context in world.contexts(split).iter().take(config.contexts) {
         for task in world.tasks(context)? {
             for round in 0..config.rounds {
-                let mut player = RandomPlayer(world.spec().action.clone());
-                won += usize::from(rollout(world, game(context, &task, round, seed), &mut player)?.success);
+                let mut policy = RandomPolicy(world.spec().action.clone());
+                won +=
+                    usize::from(rollout(world, episode(context, &task, round, seed), &mut policy)?.success);
                 all += 1;
             }
         }
@@ -186,22 +187,22 @@ pub fn random_success(
     Ok(won as f64 / all.max(1) as f64)
 }
 
-fn game(context: ContextId, task: &Task, round: u64, seed: u64) -> Game {
-    Game { context, task: task.clone(), rng: stream(seed, "game", &[context.0, round]) }
+fn episode(context: ContextId, task: &Task, round: u64, seed: u64) -> EvalEpisode {
+    EvalEpisode { context, task: task.clone(), rng: stream(seed, "episode", &[context.0, round]) }
 }
 
-/// A team, and the seconds it took to get ready.
+/// A policy, and the seconds it took to get ready.
 struct Timed<'a> {
-    team: crate::agent::Rollout<'a>,
+    policy: crate::agent::Rollout<'a>,
     clock: Instant,
     seconds: f64,
 }
 
-impl Team for Timed<'_> {
+impl VectorPolicy for Timed<'_> {
     type Error = LearnError;
 
-    fn begin(&mut self, games: &[Game], obs: &[f32]) -> Result<(), LearnError> {
-        self.team.begin(games, obs)?;
+    fn begin(&mut self, episodes: &[EvalEpisode], obs: &[f32]) -> Result<(), LearnError> {
+        self.policy.begin(episodes, obs)?;
         self.seconds = self.clock.elapsed().as_secs_f64();
         Ok(())
     }
@@ -210,10 +211,10 @@ impl Team for Timed<'_> {
         &mut self,
         running: &[usize],
         obs: &[f32],
-        games: &mut [Game],
+        episodes: &mut [EvalEpisode],
         actions: &mut Actions,
     ) -> Result<(), LearnError> {
-        self.team.act(running, obs, games, actions)
+        self.policy.act(running, obs, episodes, actions)
     }
 
     fn observe(
@@ -223,11 +224,11 @@ impl Team for Timed<'_> {
         actions: &Actions,
         next: &[f32],
     ) -> Result<(), LearnError> {
-        self.team.observe(running, obs, actions, next)
+        self.policy.observe(running, obs, actions, next)
     }
 }
 
-/// What the games of a world are scored by.
+/// What the episodes of a world are scored by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScoreKind {
     /// The share that reached their goal, or held what was to be held.
@@ -247,7 +248,7 @@ impl ScoreKind {
         })
     }
 
-    /// The score of games.
+    /// The score of episodes.
     pub fn mean(&self, rows: &[ScoreRow]) -> f64 {
         let Self::Return(task) = self else { return success(rows) };
         let of_task = || rows.iter().filter(|row| row.task == *task);
@@ -279,7 +280,7 @@ impl ScoreKind {
     }
 }
 
-/// The share of games that reached their goal.
+/// The share of episodes that reached their goal.
 pub fn success(rows: &[ScoreRow]) -> f64 {
     rows.iter().filter(|row| row.success).count() as f64 / rows.len().max(1) as f64
 }
@@ -318,24 +319,24 @@ pub(crate) fn walked(
     rng: &mut Rng,
 ) -> Result<Trajectory, LearnError> {
     walker.begin(rng);
-    let walk = |obs: &[f32], rng: &mut _, action: &mut _| walker.act(obs, rng, action);
+    let trajectory = |obs: &[f32], rng: &mut _, action: &mut _| walker.act(obs, rng, action);
     let EvalConfig { context_start, context_steps, .. } = *config;
-    Ok(Trajectory::explore(env, world.spec(), context_start, context_steps, rng, walk)?)
+    Ok(Trajectory::explore(env, world.spec(), context_start, context_steps, rng, trajectory)?)
 }
 
-/// Steps that a player who knows the map takes; nothing where none is known.
+/// Steps that a policy that knows the map takes; nothing where none is known.
 pub(crate) fn optimal_steps(
     world: &dyn Cmdp,
     context: ContextId,
     task: &Task,
 ) -> Result<Option<usize>, LearnError> {
     let Some(mut oracle) = world.oracle(context)? else { return Ok(None) };
-    let game = Game { context, task: task.clone(), rng: stream(0, "oracle", &[context.0]) };
-    let outcome = rollout(world, game, &mut *oracle)?;
+    let episode = EvalEpisode { context, task: task.clone(), rng: stream(0, "oracle", &[context.0]) };
+    let outcome = rollout(world, episode, &mut *oracle)?;
     Ok(outcome.success.then_some(outcome.steps))
 }
 
-/// The row of a game that is still to be played.
+/// The row of an episode that is still to be played.
 pub(crate) fn row(
     context: ContextId,
     task: &Task,

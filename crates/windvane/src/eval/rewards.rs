@@ -70,8 +70,8 @@ pub fn evaluate_rewards(
         let z: Vec<f32> = tasks.iter().flat_map(vector).collect();
         let mut gains = vec![[0.0; 2]; tasks.len()];
         for round in 0..config.rounds {
-            let walk = explore(world, context, config, seed, round)?;
-            let known = agent.known_after(context, &walk).repeated(tasks.len());
+            let trajectory = explore(world, context, config, seed, round)?;
+            let known = agent.known_after(context, &trajectory).repeated(tasks.len());
             let q = agent.listed_values(model, &known, &z, config.planner, config.task_policy);
             for ((task, q), gain) in tasks.iter().zip(q.chunks_exact(table.pairs())).zip(&mut gains) {
                 let mut choice = vec![0; layout.cells()];

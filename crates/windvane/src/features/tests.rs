@@ -129,8 +129,8 @@ fn classifiers_find_the_log_ratio_of_two_layouts() {
     let corrector = Corrector::listed(config, &table, &vec![0.0; table.states()], 1, &Device::flex());
     let (tokens, shares) = correction::shares(&table);
     let there = &table.groups()[0].counts;
-    let walk = there.iter().flat_map(|&(token, count)| std::iter::repeat_n(token, count as usize));
-    let found = corrector.corrections(&Transitions::listed(&table, walk)).unwrap();
+    let trajectory = there.iter().flat_map(|&(token, count)| std::iter::repeat_n(token, count as usize));
+    let found = corrector.corrections(&Transitions::listed(&table, trajectory)).unwrap();
     // p(s' | s, a) by shares of tokens.
     let conditional = |token: u32, all: &[(u32, f64)]| {
         let same = |other: u32| other as usize / table.width() == token as usize / table.width();

@@ -26,7 +26,7 @@ pub struct HilpConfig {
     /// Discount of the steps to a goal.
     pub discount: f32,
     /// Above 1/2, better than usual ways count more. The authors' 0.5 is the value of the policy that collected the data:
-    /// right for data of an explorer with aims, but a random walk takes hundreds of steps to the next room.
+    /// right for data of an explorer with aims, but a random trajectory takes hundreds of steps to the next room.
     pub expectile: f32,
     /// Share of goals drawn from all states; the others lie ahead in the same episode.
     pub random_goals: f64,

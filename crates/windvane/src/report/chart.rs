@@ -6,7 +6,7 @@ use windvane_world::picture::{
     legend_rows,
 };
 
-/// The colour of a method, the same in all figures; grey for reference players.
+/// The colour of a method, the same in all figures; grey for reference policies.
 pub fn colour_of(method: &str) -> Colour {
     let place = METHODS.iter().position(|m| m.name == method);
     place.map_or(Ink::LINE, |place| CATEGORIES[place % CATEGORIES.len()])

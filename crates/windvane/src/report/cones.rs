@@ -25,9 +25,9 @@ pub fn axes(beliefs: &[f32], count: usize, dim: usize) -> Vec<Vec<f32>> {
     rows
 }
 
-/// Draws three panels: h untrained, z around it, and both after training; `walks` axes of each context, `around` tasks of
+/// Draws three panels: h untrained, z around it, and both after training; `trajectories` axes of each context, `around` tasks of
 /// each axis.
-pub fn draw(about: &str, before: &Stage, after: &Stage, walks: usize, around: usize) -> Picture {
+pub fn draw(about: &str, before: &Stage, after: &Stage, trajectories: usize, around: usize) -> Picture {
     let sheet = Sheet::new(3, 3, (230.0, 230.0), (26.0, 16.0), Margins { bottom: 6.0, ..Margins::default() });
     let mut svg = sheet.begin("Task vectors around beliefs", about);
     let panels = [
@@ -37,16 +37,16 @@ pub fn draw(about: &str, before: &Stage, after: &Stage, walks: usize, around: us
     ];
     for (index, (title, stage, with_tasks)) in panels.into_iter().enumerate() {
         sheet.panel_title(&mut svg, index, title);
-        panel(&mut svg, sheet.panel(index), stage, with_tasks, walks, around);
+        panel(&mut svg, sheet.panel(index), stage, with_tasks, trajectories, around);
     }
     svg.finish()
 }
 
-fn panel(svg: &mut Svg, rect: Rect, stage: &Stage, with_tasks: bool, walks: usize, around: usize) {
+fn panel(svg: &mut Svg, rect: Rect, stage: &Stage, with_tasks: bool, trajectories: usize, around: usize) {
     let plane = Plane::of(&stage.axes);
     let centre = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0);
     let radius = rect.width / 2.0 - 8.0;
-    let colour = |number: usize| CATEGORIES[number / walks % CATEGORIES.len()];
+    let colour = |number: usize| CATEGORIES[number / trajectories % CATEGORIES.len()];
     svg.circle(centre, radius, &Style::fill(Ink::PAPER).outlined(Ink::LINE, 1.0));
     let turned = |vector: &[f32]| {
         let [x, y] = plane.direction(vector);

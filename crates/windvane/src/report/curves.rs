@@ -62,17 +62,17 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line], format: Format) -> 
         let both = |m: &'_ String| [BeliefMode::Frozen, BeliefMode::Online].map(|mode| (m.clone(), mode));
         let ways = methods.iter().flat_map(both).collect::<Vec<_>>();
         let ways = [(ceiling.to_owned(), BeliefMode::Frozen)].into_iter().chain(ways);
-        for (player, mode) in ways {
+        for (policy, mode) in ways {
             let column = COLUMNS.iter().position(|c| *c == (mode, split)).unwrap_or(0);
             let mut points = Vec::new();
             for (place, value) in values.iter().enumerate() {
-                let line = lines.iter().find(|line| line.method == player && key(line) == *value);
+                let line = lines.iter().find(|line| line.method == policy && key(line) == *value);
                 if let Some(cell) = line.and_then(|line| line.cells[column].as_ref()) {
                     let [low, high] = cell.interval.ends();
-                    points.push([place as f64 + 0.5 + aside(&methods, &player), low, cell.mean, high]);
+                    points.push([place as f64 + 0.5 + aside(&methods, &policy), low, cell.mean, high]);
                 }
             }
-            let look = look(&player);
+            let look = look(&policy);
             banded(&mut svg, &axes, &points, if mode == BeliefMode::Online { look.dashed() } else { look });
         }
         axes.frame(&mut svg);
@@ -115,7 +115,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
     } else {
         "1 seed"
     };
-    let subtitle = format!("{env}: {seeds}; one game per task");
+    let subtitle = format!("{env}: {seeds}; one episode per task");
     let mut svg = sheet.begin("Learning curves: F alone", format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);

@@ -2,7 +2,7 @@
 //! are taken for one.
 //!
 //! The first row is exact: for every reward the best move is computed in the first layout, in the second, and on the mean of
-//! both, which is what a model that cannot tell them apart learns from. The other rows are trained agents after a walk in the
+//! both, which is what a model that cannot tell them apart learns from. The other rows are trained agents after a trajectory in the
 //! first layout, after one in the second, and after none.
 
 use super::cones::arrow;
@@ -25,7 +25,7 @@ use windvane_world::{Cmdp, ContextId, Reward, Split};
 
 /// Discount of the exact rows, that of the grids' presets.
 const GAMMA: f64 = 0.95;
-/// Steps of a walk that shows nearly everything.
+/// Steps of a trajectory that shows nearly everything.
 const LONG: usize = 2000;
 /// Other training contexts that are searched for the one that contradicts the first most.
 const CANDIDATES: usize = 24;
@@ -179,18 +179,18 @@ fn learned(
     let state = agent.table().map_or(0, |table| table.nearest(&obs(conflict.cell)));
     let panel = |title: String, context: ContextId, steps: usize| -> Result<Panel, LearnError> {
         let config = EvalConfig { context_steps: steps, ..run.plan.eval };
-        let walk = explore(world, context, &config, run.seed, 0)?;
+        let trajectory = explore(world, context, &config, run.seed, 0)?;
         let moves = vectors.iter().map(|z| {
-            let q = agent.q_table(context, &walk, z, Planner::None).unwrap_or_default();
+            let q = agent.q_table(context, &trajectory, z, Planner::None).unwrap_or_default();
             q.get(state * ACTIONS..(state + 1) * ACTIONS).map_or(0, argmax)
         });
         Ok(Panel { title, moves: moves.collect() })
     };
     let [one, other] = conflict.contexts;
     let panels = [
-        panel(format!("{title}: after a walk in layout 1"), one, LONG)?,
-        panel(format!("{title}: after a walk in layout 2"), other, LONG)?,
-        panel(format!("{title}: after no walk"), one, 0)?,
+        panel(format!("{title}: after a trajectory in layout 1"), one, LONG)?,
+        panel(format!("{title}: after a trajectory in layout 2"), other, LONG)?,
+        panel(format!("{title}: after no trajectory"), one, 0)?,
     ];
     Ok((vectors, panels))
 }

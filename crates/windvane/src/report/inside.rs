@@ -16,9 +16,9 @@ use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Cmdp, ContextId, Reward, Split};
 
-/// Contexts that beliefs are drawn for, and walks in each.
+/// Contexts that beliefs are drawn for, and trajectories in each.
 const CONTEXTS: usize = 6;
-const WALKS: u64 = 14;
+const TRAJECTORIES: u64 = 14;
 /// Task vectors drawn around each belief.
 const AROUND: usize = 3;
 
@@ -82,7 +82,7 @@ pub fn q_map_of(
     let maze = Maze::from_description(&about).ok_or_else(|| cannot("qmap", "needs a world with a map"))?;
     let views = views::of_context(world, context, &task, eval, seed, agents)?;
     let subtitle = format!(
-        "unseen layout {}, {} ({} steps from the start), after a random walk of {} steps",
+        "unseen layout {}, {} ({} steps from the start), after a random trajectory of {} steps",
         context.0,
         task.name,
         steps.unwrap_or(0),
@@ -91,15 +91,15 @@ pub fn q_map_of(
     Ok(qmap::draw(&maze, "Value of each cell and greedy moves", &subtitle, &views))
 }
 
-/// Walks in the first contexts of a split, context by context.
-fn walks(
+/// Trajectories in the first contexts of a split, context by context.
+fn trajectories(
     world: &dyn Cmdp,
     eval: &EvalConfig,
     seed: u64,
     split: Split,
 ) -> Result<Vec<Trajectory>, LearnError> {
     let contexts = world.contexts(split).iter().take(CONTEXTS);
-    let all = contexts.flat_map(|&context| (0..WALKS).map(move |round| (context, round)));
+    let all = contexts.flat_map(|&context| (0..TRAJECTORIES).map(move |round| (context, round)));
     all.map(|(context, round)| explore(world, context, eval, seed, round)).collect()
 }
 
@@ -108,16 +108,16 @@ pub fn beliefs(subjects: &[Subject<'_>]) -> Result<Picture, LearnError> {
     for Subject { run, world, agent } in subjects {
         let mut sets = Vec::new();
         for split in [Split::Train, Split::Test] {
-            let walks = walks(*world, &run.plan.eval, run.seed, split)?;
-            let h = agent.beliefs(&walks.iter().collect::<Vec<_>>());
-            sets.push((split, plane::rows(&h, walks.len())));
+            let trajectories = trajectories(*world, &run.plan.eval, run.seed, split)?;
+            let h = agent.beliefs(&trajectories.iter().collect::<Vec<_>>());
+            sets.push((split, plane::rows(&h, trajectories.len())));
         }
         if sets.iter().all(|(_, rows)| rows.first().is_some_and(|row| !row.is_empty())) {
             let about = format!(
-                "{}, seed {}: h after {WALKS} random walks of {} steps in each of {CONTEXTS} contexts",
+                "{}, seed {}: h after {TRAJECTORIES} random trajectories of {} steps in each of {CONTEXTS} contexts",
                 run.plan.env, run.seed, run.plan.eval.context_steps
             );
-            return Ok(plane::draw_beliefs(&about, &sets, WALKS as usize));
+            return Ok(plane::draw_beliefs(&about, &sets, TRAJECTORIES as usize));
         }
     }
     Err(cannot("beliefs", "needs a run of a method with a belief (bfb or rfb)"))
@@ -129,15 +129,15 @@ pub fn around_beliefs(subjects: &[Subject<'_>], device: &Device) -> Result<Pictu
     let Some(Subject { run, world, agent }) = subject else {
         return Err(cannot("cones", "needs a run of a method that draws tasks around beliefs (rfb)"));
     };
-    let walks = walks(*world, &run.plan.eval, run.seed, Split::Train)?;
-    let walks: Vec<&Trajectory> = walks.iter().collect();
+    let trajectories = trajectories(*world, &run.plan.eval, run.seed, Split::Train)?;
+    let trajectories: Vec<&Trajectory> = trajectories.iter().collect();
     let (kappa, dim) = (run.plan.fb.kappa, run.plan.fb.dim);
-    let before = untrained_beliefs(run, agent, &walks, device)?;
-    let after = agent.beliefs(&walks);
+    let before = untrained_beliefs(run, agent, &trajectories, device)?;
+    let after = agent.beliefs(&trajectories);
     let cone = VonMisesFisher::new(dim, kappa).ok_or_else(|| cannot("cones", "kappa is no concentration"))?;
     let mut rng = stream(run.seed, "cones figure", &[]);
     let mut stage = |h: &[f32]| {
-        let axes = cones::axes(h, walks.len(), dim);
+        let axes = cones::axes(h, trajectories.len(), dim);
         let mut draw = |axis: &Vec<f32>| {
             let mut z = vec![0.0; dim];
             cone.sample(axis, &mut rng, &mut z);
@@ -148,17 +148,17 @@ pub fn around_beliefs(subjects: &[Subject<'_>], device: &Device) -> Result<Pictu
     };
     let (before, after) = (stage(&before), stage(&after));
     let about = format!(
-        "{}, seed {}, kappa {kappa}, d = {dim}: {CONTEXTS} layouts, {WALKS} walks each; arrows are h, dots are z",
+        "{}, seed {}, kappa {kappa}, d = {dim}: {CONTEXTS} layouts, {TRAJECTORIES} trajectories each; arrows are h, dots are z",
         run.plan.env, run.seed
     );
-    Ok(cones::draw(&about, &before, &after, WALKS as usize, AROUND))
+    Ok(cones::draw(&about, &before, &after, TRAJECTORIES as usize, AROUND))
 }
 
-/// What the encoder says of walks before it is trained.
+/// What the encoder says of trajectories before it is trained.
 fn untrained_beliefs(
     run: &Run,
     agent: &Agent,
-    walks: &[&Trajectory],
+    trajectories: &[&Trajectory],
     device: &Device,
 ) -> Result<Vec<f32>, LearnError> {
     let config = &run.plan.belief;
@@ -172,7 +172,8 @@ fn untrained_beliefs(
         }
         None => return Ok(Vec::new()),
     };
-    let evidence: Vec<_> = walks.iter().map(|walk| evidence_of(&*untrained, [*walk])).collect();
+    let evidence: Vec<_> =
+        trajectories.iter().map(|trajectory| evidence_of(&*untrained, [*trajectory])).collect();
     Ok(untrained.infer(&evidence.iter().collect::<Vec<_>>()).mean)
 }
 

@@ -30,7 +30,10 @@ pub const INSIDE: &[(&str, &str)] = &[
         "Interference: random task vectors at one state, coloured by the greedy move, in one layout, in another, and where \
          both are taken for one.",
     ),
-    ("beliefs", "Beliefs h after random walks in several layouts, in their first two principal components."),
+    (
+        "beliefs",
+        "Beliefs h after random trajectories in several layouts, in their first two principal components.",
+    ),
     ("cones", "Task vectors around beliefs, before and after the belief is trained."),
     (
         "theory",

@@ -56,8 +56,8 @@ impl Plane {
     }
 }
 
-/// Draws beliefs of training and unseen contexts, `walks` rows of each context, in the plane of the training ones.
-pub fn draw_beliefs(about: &str, sets: &[(Split, Vec<Vec<f32>>)], walks: usize) -> Picture {
+/// Draws beliefs of training and unseen contexts, `trajectories` rows of each context, in the plane of the training ones.
+pub fn draw_beliefs(about: &str, sets: &[(Split, Vec<Vec<f32>>)], trajectories: usize) -> Picture {
     let panel = (300.0, 260.0);
     let sheet =
         Sheet::new(sets.len(), 2, panel, (66.0, 20.0), Margins { left: 46.0, right: 8.0, bottom: 58.0 });
@@ -76,14 +76,14 @@ pub fn draw_beliefs(about: &str, sets: &[(Split, Vec<Vec<f32>>)], walks: usize) 
         let axes = Axes::new(sheet.panel(index), range(0), range(1));
         axes.draw(&mut svg);
         for (number, point) in points.iter().enumerate() {
-            let colour = CATEGORIES[number / walks % CATEGORIES.len()];
+            let colour = CATEGORIES[number / trajectories % CATEGORIES.len()];
             svg.circle(axes.at(point[0], point[1]), 3.2, &Style::fill(colour).opacity(0.85));
         }
         axes.frame(&mut svg);
         let label = |k: usize| format!("component {} ({:.0}% of variance)", k + 1, 100.0 * plane.shares[k]);
         axes.label(&mut svg, &label(0), &label(1));
     }
-    let contexts = sets.iter().map(|(_, rows)| rows.len() / walks.max(1)).max().unwrap_or(0);
+    let contexts = sets.iter().map(|(_, rows)| rows.len() / trajectories.max(1)).max().unwrap_or(0);
     let names: Vec<String> = (1..=contexts).map(|i| format!("context {i}")).collect();
     let entries: Vec<(Mark, &str)> = names
         .iter()

@@ -1,8 +1,8 @@
-//! Q-maps: the value a player gives each cell and where it would go, beside the exact answer.
+//! Q-maps: the value a policy gives each cell and where it would go, beside the exact answer.
 
 use windvane_world::picture::{Ink, Margins, Maze, Picture, Rect, Sheet, Style, Svg, VIRIDIS, colour_bar};
 
-/// One player's view of a maze.
+/// One policy's view of a maze.
 #[derive(Clone, Debug)]
 pub struct View {
     /// Whose it is.
@@ -11,7 +11,7 @@ pub struct View {
     pub cells: Vec<Cell>,
 }
 
-/// What a player thinks of one cell.
+/// What a policy thinks of one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     /// Where it is.

@@ -26,7 +26,7 @@ pub struct Results {
     pub folder: PathBuf,
     /// The environment.
     pub env: String,
-    /// The main experiment, a line for each setting and player; empty if only ablations were run.
+    /// The main experiment, a line for each setting and policy; empty if only ablations were run.
     pub main: Vec<Line>,
     /// The ablations that were run.
     pub ablations: Vec<(&'static str, Vec<Line>)>,
@@ -53,12 +53,12 @@ pub struct Improvement {
     pub probability: Estimate,
 }
 
-/// The mean return of one player at one task, belief frozen, F alone.
+/// The mean return of one policy at one task, belief frozen, F alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct MeanReturn {
     /// The setting.
     pub setting: String,
-    /// The method or reference player.
+    /// The method or reference policy.
     pub method: String,
     /// The task.
     pub task: String,

@@ -96,7 +96,7 @@ impl Results {
         page.paragraph(
             "F alone: actions are the argmax of F z, with the actor where actions are continuous; with planner: value iteration on the \
              predictor's dynamics chooses them. Seen: contexts of the training data; unseen: held out. Greedy, after a reward-free random \
-             trajectory; online: the belief goes on learning while it acts. Below: detour is the length of won games over the shortest way.",
+             trajectory; online: the belief goes on learning while it acts. Below: detour is the length of won episodes over the shortest way.",
         );
         if self.lines_of(setting).iter().any(|line| line.method == "bayes-frozen") {
             page.paragraph(

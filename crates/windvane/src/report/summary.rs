@@ -12,13 +12,13 @@ use windvane_world::{Split, picture::Anchor, picture::TextStyle};
 const SLOTS: [f64; 2] = [84.0, 66.0];
 /// Width of a bar, likewise.
 const BARS: [f64; 2] = [26.0, 19.0];
-/// Dashes of the levels of reference players.
+/// Dashes of the levels of reference policies.
 const CEILING_DASH: f64 = 6.0;
 const RANDOM_DASH: f64 = 2.0;
 /// The mark of the paper's values.
 const PAPER: Mark = Mark::Diamond(Ink::TEXT);
 
-/// Draws the lines of one setting: learned methods as bars, reference players as levels.
+/// Draws the lines of one setting: learned methods as bars, reference policies as levels.
 pub fn draw(env: &str, lines: &[&Line], format: Format) -> Picture {
     let learned: Vec<&Line> = lines.iter().copied().filter(|line| line.is_learned()).collect();
     let names: Vec<String> = learned.iter().map(|line| line.title()).collect();
@@ -68,11 +68,11 @@ fn pale(colour: Colour) -> Colour {
     colour.mix(Colour::WHITE, 0.6)
 }
 
-/// The levels of reference players.
+/// The levels of reference policies.
 fn levels(svg: &mut Svg, axes: &Axes, rect: Rect, lines: &[&Line], split: Split) {
     let ceiling = if split == Split::Train { "bayes-known" } else { "bayes-frozen" };
-    for (player, colour, dash) in [(ceiling, Ink::SOFT, CEILING_DASH), ("random", Ink::LINE, RANDOM_DASH)] {
-        let found = lines.iter().find(|line| line.method == player);
+    for (policy, colour, dash) in [(ceiling, Ink::SOFT, CEILING_DASH), ("random", Ink::LINE, RANDOM_DASH)] {
+        let found = lines.iter().find(|line| line.method == policy);
         let column = COLUMNS.iter().position(|column| column.1 == split).unwrap_or(0);
         if let Some(cell) = found.and_then(|line| line.cells[column].as_ref()) {
             let y = axes.y.at(cell.mean);

@@ -24,7 +24,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Reference players, in their order in a table, and those of them who plan.
+/// Reference policies, in their order in a table, and those of them who plan.
 const REFERENCES: [&str; 8] = [
     "shortest-path",
     "oracle",
@@ -41,7 +41,7 @@ const PLANNERS: [&str; 3] = ["shortest-path", "beeline", "average-map"];
 pub(super) const MIXED: &str = "\u{2020}";
 
 impl Results {
-    /// The scores of one setting, with the paper's values and the exact players.
+    /// The scores of one setting, with the paper's values and the exact policies.
     pub fn score_table(&self, setting: &str) -> Table {
         let lines = self.lines_of(setting);
         let several = lines.iter().any(|line| line.seeds > 1);
@@ -49,7 +49,7 @@ impl Results {
         for line in lines.iter().filter(|line| line.is_learned()) {
             rows.push(self.score_row(line));
         }
-        let find = |player: &str| lines.iter().copied().find(|line| line.method == player);
+        let find = |policy: &str| lines.iter().copied().find(|line| line.method == policy);
         if let Some(frozen) = find("bayes-frozen") {
             let known = find("bayes-known").and_then(|line| line.cells[0].as_ref());
             let online = |column: usize| find("bayes-online").and_then(|line| line.cells[column].as_ref());
@@ -58,10 +58,10 @@ impl Results {
             let cells = cells.into_iter().flat_map(|cell| ["-".to_owned(), cell]);
             rows.push([vec![title], cells.collect(), vec!["-".to_owned(); 2]].concat());
         }
-        for player in REFERENCES {
-            rows.extend(find(player).map(|line| self.score_row(line)));
+        for policy in REFERENCES {
+            rows.extend(find(policy).map(|line| self.score_row(line)));
         }
-        let mut header = vec!["player".to_owned()];
+        let mut header = vec!["policy".to_owned()];
         for column in ["seen", "unseen", "seen, online", "unseen, online"] {
             header.extend(
                 [Planner::None, Planner::Sweeps].map(|planner| format!("{column}: {}", planner.title())),
@@ -83,28 +83,28 @@ impl Results {
     /// Mean returns by task, where tasks have no success; nothing else.
     pub(super) fn return_table(&self, setting: &str) -> Option<Table> {
         let own = || self.returns.iter().filter(|mean| mean.setting == setting);
-        let (mut tasks, mut players): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+        let (mut tasks, mut policies): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
         for mean in own() {
             if !tasks.contains(&mean.task.as_str()) {
                 tasks.push(&mean.task);
             }
-            if !players.contains(&mean.method.as_str()) {
-                players.push(&mean.method);
+            if !policies.contains(&mean.method.as_str()) {
+                policies.push(&mean.method);
             }
         }
-        let row = |player: &&str| {
+        let row = |policy: &&str| {
             let cell = |task: &&str| {
-                let found = own().find(|mean| mean.method == *player && mean.task == *task);
+                let found = own().find(|mean| mean.method == *policy && mean.task == *task);
                 let both =
                     found.map(|mean| mean.splits.map(|x| x.map_or("-".to_owned(), |x| format!("{x:.0}"))));
                 both.map_or("-".to_owned(), |[seen, unseen]| format!("{seen} / {unseen}"))
             };
-            [vec![table::title(player)], tasks.iter().map(cell).collect()].concat()
+            [vec![table::title(policy)], tasks.iter().map(cell).collect()].concat()
         };
-        (!players.is_empty()).then(|| Table {
+        (!policies.is_empty()).then(|| Table {
             title: format!("Mean return by task, belief frozen, seen / unseen contexts, {setting}"),
-            header: std::iter::once("player").chain(tasks.iter().copied()).map(str::to_owned).collect(),
-            rows: players.iter().map(row).collect(),
+            header: std::iter::once("policy").chain(tasks.iter().copied()).map(str::to_owned).collect(),
+            rows: policies.iter().map(row).collect(),
         })
     }
 
@@ -116,7 +116,7 @@ impl Results {
         };
         let mut cells = vec![format!("{}{mark}", line.title())];
         for (alone, planned) in line.cells.iter().zip(&line.planned) {
-            // Reference players are no forward maps; those who plan stand with the planner.
+            // Reference policies are no forward maps; those who plan stand with the planner.
             let plans = !line.is_learned() && PLANNERS.contains(&line.method.as_str());
             let both = if plans { [planned, alone] } else { [alone, planned] };
             cells.extend(both.map(|cell| score(cell.as_ref())));
@@ -146,7 +146,7 @@ impl Results {
         if methods.is_empty() {
             return Vec::new();
         }
-        let players = [
+        let policies = [
             (Planner::None, TaskPolicy::Greedy, "F alone, greedy on z"),
             (Planner::None, TaskPolicy::Gpi, "F alone, policy improvement"),
             (Planner::Sweeps, TaskPolicy::Greedy, "with planner"),
@@ -180,11 +180,11 @@ impl Results {
             }
         };
         let mut header = vec!["method".to_owned()];
-        for (.., title) in players {
+        for (.., title) in policies {
             header.extend(["seen", "unseen"].map(|split| format!("{split}: {title}")));
         }
         let by_method = |method: &&str| {
-            let cells = players.iter().flat_map(|(planner, policy, _)| {
+            let cells = policies.iter().flat_map(|(planner, policy, _)| {
                 [Split::Train, Split::Test].map(|split| score(method, split, (*planner, *policy), "mean"))
             });
             [vec![table::title(method)], cells.collect()].concat()

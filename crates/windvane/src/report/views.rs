@@ -1,4 +1,4 @@
-//! What exact and learned players think of one context, as views for a Q-map.
+//! What exact and learned policies think of one context, as views for a Q-map.
 
 use super::qmap::{Cell, View};
 use crate::agent::Agent;
@@ -7,7 +7,7 @@ use crate::eval::{EvalConfig, explore};
 use windvane_world::grid::{ACTIONS, Dynamics, Objective, Plan, ahead};
 use windvane_world::{Cmdp, ContextId, Task};
 
-/// The exact view of a context, and that of each agent after the same random walk. Empty for worlds other than grids.
+/// The exact view of a context, and that of each agent after the same random trajectory. Empty for worlds other than grids.
 pub fn of_context(
     world: &dyn Cmdp,
     context: ContextId,
@@ -20,7 +20,7 @@ pub fn of_context(
     let spec = world.spec();
     let layout = grid.layout(context)?;
     let exact = Plan::solve(&Dynamics::of(layout), &Objective::of(task, spec)?, 0.95);
-    let walk = explore(world, context, config, seed, 0)?;
+    let trajectory = explore(world, context, config, seed, 0)?;
     let view = |title: &str, value: &dyn Fn(usize) -> [f64; ACTIONS]| {
         let cells = layout.free_cells().map(|cell| {
             let mut at = [0.0; 2];
@@ -34,7 +34,8 @@ pub fn of_context(
     let mut views = vec![view("exact", &|cell| std::array::from_fn(|a| exact.moves()[cell * ACTIONS + a]))];
     for (title, agent) in agents {
         let z = agent.task(&task.reward);
-        let (Some(table), Some(values)) = (agent.table(), agent.q_table(context, &walk, &z, config.planner))
+        let (Some(table), Some(values)) =
+            (agent.table(), agent.q_table(context, &trajectory, &z, config.planner))
         else {
             continue;
         };

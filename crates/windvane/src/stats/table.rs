@@ -1,4 +1,4 @@
-//! Score rows as one line for each player: what tables print and bars show.
+//! Score rows as one line for each policy: what tables print and bars show.
 
 use super::{Estimate, Scores, bootstrap, iqm, mean_and_std};
 use crate::eval::BeliefMode;
@@ -17,7 +17,7 @@ pub const COLUMNS: [(BeliefMode, Split); 4] = [
     (BeliefMode::Online, Split::Test),
 ];
 
-/// What one player scored in one column.
+/// What one policy scored in one column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
     /// Mean over seeds.
@@ -28,9 +28,9 @@ pub struct Cell {
     pub interval: Estimate,
     /// Interquartile mean with its interval.
     pub iqm: Estimate,
-    /// What the exact player with the same information reaches in the same games.
+    /// What the exact policy with the same information reaches in the same episodes.
     pub ceiling: Option<f64>,
-    /// Mean steps of a game over those of one who knows the map, where all games of a row were won.
+    /// Mean steps of an episode over those of one who knows the map, where all episodes of a row were won.
     pub detour: Option<f64>,
     /// The scores behind it.
     pub scores: Scores,
@@ -39,15 +39,15 @@ pub struct Cell {
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// The method or reference player.
+    /// The method or reference policy.
     pub method: String,
     /// Its setting.
     pub setting: String,
-    /// Length of the context; 0 for players who need none.
+    /// Length of the context; 0 for policies that need none.
     pub context_steps: usize,
     /// Seeds.
     pub seeds: usize,
-    /// F alone, in the columns of [`COLUMNS`]; of reference players, what they reached.
+    /// F alone, in the columns of [`COLUMNS`]; of reference policies, what they reached.
     pub cells: [Option<Cell>; 4],
     /// The same with the planner.
     pub planned: [Option<Cell>; 4],
@@ -78,7 +78,7 @@ impl Line {
     }
 }
 
-/// The name of a method or reference player for people.
+/// The name of a method or reference policy for people.
 pub fn title(method: &str) -> String {
     let named = match method {
         "random" => "random actions",
@@ -97,7 +97,7 @@ pub fn title(method: &str) -> String {
     named.to_owned()
 }
 
-/// A line for each setting, player and length of context, in the order of `methods.rs`, reference players last.
+/// A line for each setting, policy and length of context, in the order of `methods.rs`, reference policies last.
 pub fn lines(rows: &[&Row]) -> Vec<Line> {
     let mut keys: Vec<(&str, &str, usize)> = Vec::new();
     for row in rows {

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Layout version of a manifest.
 const VERSION: u32 = 1;
 
-/// The "method" of the unit in which the reference players play.
+/// The "method" of the unit in which the reference policies play.
 pub const REFERENCE: &str = "reference";
 
 /// What of a sweep's folder does not belong under version control: all but rows, manifests, figures and report.
@@ -80,7 +80,7 @@ pub(crate) fn hash_of(value: &impl Serialize) -> String {
 }
 
 impl Manifest {
-    /// All methods and the reference players with all seeds in all settings, seed by seed.
+    /// All methods and the reference policies with all seeds in all settings, seed by seed.
     pub fn new(
         sweep: &str,
         env: &str,

@@ -12,7 +12,7 @@ use crate::methods::{self, Method};
 use std::path::Path;
 
 /// CPU seconds of what rows do not tell, as measured on the standard presets: collecting data, scoring one context length of
-/// one mode, the reference players at one context length (2-core virtual machine, 2026).
+/// one mode, the reference policies at one context length (2-core virtual machine, 2026).
 const UNTOLD: [(&str, f64, f64, f64); 3] =
     [("doors", 0.2, 1.0, 0.1), ("four-rooms", 0.3, 2.8, 0.2), ("pointmass", 0.2, 0.9, 0.1)];
 
@@ -115,7 +115,7 @@ fn known(folder: &Path) -> Result<Vec<Known>, LearnError> {
     for (sweep, row) in Found::below(folder)?.rows {
         let unit = Unit { setting: row.setting, method: row.method, seed: row.seed };
         if row.cpu_seconds == 0.0 || all.iter().any(|known| known.unit == unit) {
-            continue; // a reference player, or another row of the same unit
+            continue; // a reference policy, or another row of the same unit
         }
         let curve = folder.join(sweep).join(unit.name()).join(CURVE);
         let curve = std::fs::read_to_string(curve).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The reference players under the evaluation protocol: the same walks and games as the agents'.
+//! The reference policies under the evaluation protocol: the same trajectories and episodes as the agents'.
 
 use super::row::Row;
 use crate::error::LearnError;
@@ -7,17 +7,17 @@ use crate::methods::{Condition, METHODS};
 use crate::planner::Planner;
 use rayon::prelude::*;
 use windvane_world::ceilings::{Played, Referee};
-use windvane_world::protocol::Game;
+use windvane_world::protocol::EvalEpisode;
 use windvane_world::rng::stream;
 use windvane_world::{Cmdp, ContextId, Split};
 
-/// The players whose belief goes on learning.
+/// The policies whose belief goes on learning.
 const ONLINE: &str = "bayes-online";
 
-/// The players who are told the context, whatever was seen of it.
+/// The policies that are told the context, whatever was seen of it.
 const TOLD: [&str; 2] = ["shortest-path", "oracle"];
 
-/// The rows of all reference players; the rest of each row is as `like` says.
+/// The rows of all reference policies; the rest of each row is as `like` says.
 pub fn rows(
     world: &dyn Cmdp,
     eval: &EvalConfig,
@@ -28,20 +28,20 @@ pub fn rows(
     let referee = Referee::new(world)?;
     let contexts = |split| world.contexts(split).iter().take(eval.contexts).map(move |c| (split, *c));
     let all: Vec<(Split, ContextId)> = contexts(Split::Train).chain(contexts(Split::Test)).collect();
-    let games = all
+    let episodes = all
         .par_iter()
         .map(|&(split, context)| in_context(&referee, world, eval, lengths, seed, split, context));
     let mut rows = Vec::new();
-    for games in games.collect::<Result<Vec<_>, _>>()? {
-        for (player, games) in games {
-            rows.extend(Row::of_games(&games, &Row { method: player.to_owned(), ..like.clone() }));
+    for episodes in episodes.collect::<Result<Vec<_>, _>>()? {
+        for (policy, episodes) in episodes {
+            rows.extend(Row::of_episodes(&episodes, &Row { method: policy.to_owned(), ..like.clone() }));
         }
     }
     Ok(rows)
 }
 
-/// The games of each player and length in one context.
-type Games = Vec<(&'static str, Vec<ScoreRow>)>;
+/// The episodes of each policy and length in one context.
+type Episodes = Vec<(&'static str, Vec<ScoreRow>)>;
 
 fn in_context(
     referee: &Referee<'_>,
@@ -51,33 +51,33 @@ fn in_context(
     seed: u64,
     split: Split,
     context: ContextId,
-) -> Result<Games, LearnError> {
+) -> Result<Episodes, LearnError> {
     let longest = EvalConfig { context_steps: lengths.iter().copied().max().unwrap_or(0), ..*eval };
-    let walks = (0..eval.rounds)
+    let trajectories = (0..eval.rounds)
         .map(|round| explore(world, context, &longest, seed, round))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut all: Games = Vec::new();
+    let mut all: Episodes = Vec::new();
     for task in world.tasks(context)? {
         let optimal = optimal_steps(world, context, &task)?;
-        for (round, walk) in walks.iter().enumerate() {
-            let rng = stream(seed, "game", &[context.0, round as u64]);
-            let game = Game { context, task: task.clone(), rng };
-            for Played { player, context_steps, outcome } in referee.play(&game, walk, lengths)? {
-                let belief = if player == ONLINE { BeliefMode::Online } else { BeliefMode::Frozen };
+        for (round, trajectory) in trajectories.iter().enumerate() {
+            let rng = stream(seed, "episode", &[context.0, round as u64]);
+            let episode = EvalEpisode { context, task: task.clone(), rng };
+            for Played { policy, context_steps, outcome } in referee.play(&episode, trajectory, lengths)? {
+                let belief = if policy == ONLINE { BeliefMode::Online } else { BeliefMode::Frozen };
                 let config = EvalConfig { context_steps, planner: Planner::None, ..*eval };
                 let plain = row(context, &task, round as u64, optimal, split, belief, &config);
-                let game = ScoreRow {
+                let episode = ScoreRow {
                     success: outcome.success,
                     reward: outcome.reward,
                     steps: outcome.steps,
                     ..plain
                 };
-                let same = |(name, games): &&mut (&str, Vec<ScoreRow>)| {
-                    *name == player && games[0].context_steps == context_steps
+                let same = |(name, episodes): &&mut (&str, Vec<ScoreRow>)| {
+                    *name == policy && episodes[0].context_steps == context_steps
                 };
                 match all.iter_mut().find(same) {
-                    Some((_, games)) => games.push(game),
-                    None => all.push((player, vec![game])),
+                    Some((_, episodes)) => episodes.push(episode),
+                    None => all.push((policy, vec![episode])),
                 }
             }
         }
@@ -85,9 +85,9 @@ fn in_context(
     Ok(all)
 }
 
-/// The player that is the ceiling of a row, or who stands in for one that is not there: exact, and told no more than the
+/// The policy that is the ceiling of a row, or who stands in for one that is not there: exact, and told no more than the
 /// row's agent.
-pub fn ceiling_player(row: &Row) -> &'static [&'static str] {
+pub fn ceiling_policy(row: &Row) -> &'static [&'static str] {
     let method = METHODS.iter().find(|method| method.name == row.method);
     let told = method.is_some_and(|method| method.condition == Condition::ContextId);
     match (row.belief, row.split) {
@@ -99,20 +99,21 @@ pub fn ceiling_player(row: &Row) -> &'static [&'static str] {
     }
 }
 
-/// Fills in what the exact players of `reference` reached in the same games, and shares of it where there is no success.
+/// Fills in what the exact policies of `reference` reached in the same episodes, and shares of it where there is no success.
 pub fn with_ceilings(rows: &mut [Row], reference: &[Row]) {
     for row in rows {
-        let knows = |other: &&Row| other.method == "oracle" && other.same_games(row) && other.success == 0.0;
+        let knows =
+            |other: &&Row| other.method == "oracle" && other.same_episodes(row) && other.success == 0.0;
         let best = reference.iter().find(knows).and_then(|oracle| oracle.reward).filter(|best| *best > 0.0);
         row.share = best.and_then(|best| Some(row.reward? / best));
-        let of = |player: &&str| {
+        let of = |policy: &&str| {
             let same = |other: &&Row| {
-                other.method == **player
-                    && other.same_games(row)
-                    && (other.context_steps == row.context_steps || TOLD.contains(player))
+                other.method == **policy
+                    && other.same_episodes(row)
+                    && (other.context_steps == row.context_steps || TOLD.contains(policy))
             };
             reference.iter().find(same).map(|other| if best.is_some() { 1.0 } else { other.success })
         };
-        row.ceiling = ceiling_player(row).iter().find_map(of);
+        row.ceiling = ceiling_policy(row).iter().find_map(of);
     }
 }

@@ -13,14 +13,14 @@ use windvane_world::Split;
 /// The file of a unit's rows.
 pub const SCORES: &str = "scores.jsonl";
 
-/// The games of one task in one context, played by one run.
+/// The episodes of one task in one context, played by one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The environment.
     pub env: String,
     /// The setting: a preset, or what an ablation varies and its value.
     pub setting: String,
-    /// The method, or a reference player.
+    /// The method, or a reference policy.
     pub method: String,
     /// The seed.
     pub seed: u64,
@@ -32,13 +32,13 @@ pub struct Row {
     pub task: String,
     /// Whether the belief went on learning.
     pub belief: BeliefMode,
-    /// Length of the random trajectory seen before; 0 also for players who need none.
+    /// Length of the random trajectory seen before; 0 also for policies that need none.
     pub context_steps: usize,
     /// Who chose actions: F alone (`none`) or the planner (`sweeps`).
     #[serde(default)]
     pub planner: Planner,
-    /// Games, each after another random trajectory.
-    pub games: u64,
+    /// Episodes, each after another random trajectory.
+    pub episodes: u64,
     /// The share that reached their goal within the horizon.
     #[serde(serialize_with = "short")]
     pub success: f64,
@@ -50,22 +50,22 @@ pub struct Row {
         serialize_with = "short_or_none"
     )]
     pub reward: Option<f64>,
-    /// Where a task has no success: the return as a share of that of the player who knows the context, in the same games.
+    /// Where a task has no success: the return as a share of that of the policy that knows the context, in the same episodes.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "short_or_none")]
     pub share: Option<f64>,
     /// The mean number of steps taken.
     #[serde(serialize_with = "short")]
     pub steps: f64,
-    /// Steps that a player who knows the map takes; nothing where none is known.
+    /// Steps that a policy that knows the map takes; nothing where none is known.
     pub optimal_steps: Option<usize>,
-    /// What the best exact player with the same information reaches in the same games; nothing where none is known.
+    /// What the best exact policy with the same information reaches in the same episodes; nothing where none is known.
     #[serde(serialize_with = "short_or_none")]
     pub ceiling: Option<f64>,
     /// Hash of all settings.
     pub config: String,
     /// The program's revision.
     pub revision: String,
-    /// Gradient steps of belief and agent; like the next two, not there for reference players.
+    /// Gradient steps of belief and agent; like the next two, not there for reference policies.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub gradient_steps: u64,
     /// CPU time of their training.
@@ -102,7 +102,7 @@ fn short_or_none<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
 }
 
 impl Row {
-    /// A row of a run with everything but its games.
+    /// A row of a run with everything but its episodes.
     pub fn blank(run: &Run, setting: &str, revision: &str) -> Result<Self, LearnError> {
         let cost = run.cost()?;
         Ok(Self {
@@ -116,7 +116,7 @@ impl Row {
             belief: BeliefMode::Frozen,
             context_steps: 0,
             planner: Planner::None,
-            games: 0,
+            episodes: 0,
             success: 0.0,
             reward: None,
             share: None,
@@ -131,32 +131,33 @@ impl Row {
         })
     }
 
-    /// Games as one row each of a context and task, in their order; the rest is as `like` says.
-    pub fn of_games(games: &[ScoreRow], like: &Self) -> Vec<Self> {
+    /// Episodes as one row each of a context and task, in their order; the rest is as `like` says.
+    pub fn of_episodes(episodes: &[ScoreRow], like: &Self) -> Vec<Self> {
         let same = |a: &ScoreRow, b: &ScoreRow| (a.context, &a.task) == (b.context, &b.task);
-        let row = |games: &[ScoreRow]| {
-            let mean =
-                |value: &dyn Fn(&ScoreRow) -> f64| games.iter().map(value).sum::<f64>() / games.len() as f64;
-            let success = mean(&|game| f64::from(u8::from(game.success)));
+        let row = |episodes: &[ScoreRow]| {
+            let mean = |value: &dyn Fn(&ScoreRow) -> f64| {
+                episodes.iter().map(value).sum::<f64>() / episodes.len() as f64
+            };
+            let success = mean(&|episode| f64::from(u8::from(episode.success)));
             Self {
-                split: games[0].split,
-                context: games[0].context,
-                task: games[0].task.clone(),
-                belief: games[0].belief,
-                context_steps: games[0].context_steps,
-                planner: games[0].planner,
-                games: games.len() as u64,
+                split: episodes[0].split,
+                context: episodes[0].context,
+                task: episodes[0].task.clone(),
+                belief: episodes[0].belief,
+                context_steps: episodes[0].context_steps,
+                planner: episodes[0].planner,
+                episodes: episodes.len() as u64,
                 success,
-                reward: Some(mean(&|game| f64::from(game.reward))).filter(|reward| *reward != success),
-                steps: mean(&|game| game.steps as f64),
-                optimal_steps: games[0].optimal_steps,
+                reward: Some(mean(&|episode| f64::from(episode.reward))).filter(|reward| *reward != success),
+                steps: mean(&|episode| episode.steps as f64),
+                optimal_steps: episodes[0].optimal_steps,
                 ..like.clone()
             }
         };
-        games.chunk_by(same).map(row).collect()
+        episodes.chunk_by(same).map(row).collect()
     }
 
-    /// What is impossible about it, if anything is: shares beyond 0 to 1, games of no length or number.
+    /// What is impossible about it, if anything is: shares beyond 0 to 1, episodes of no length or number.
     fn impossible(&self) -> Option<String> {
         let share = |name: &str, value: f64| {
             (!(0.0..=1.0).contains(&value)).then(|| format!("\"{name}\" is {value}, expected 0 to 1"))
@@ -170,7 +171,7 @@ impl Row {
             .or_else(|| positive("steps", self.steps))
             .or_else(|| positive("cpu_seconds", self.cpu_seconds))
             .or_else(|| positive("wall_seconds", self.wall_seconds))
-            .or_else(|| (self.games == 0).then(|| "\"games\" is 0, expected at least 1".to_owned()))
+            .or_else(|| (self.episodes == 0).then(|| "\"episodes\" is 0, expected at least 1".to_owned()))
     }
 
     /// What it scored: its success, or its share of what can be had where there is none.
@@ -178,8 +179,8 @@ impl Row {
         self.share.unwrap_or(self.success)
     }
 
-    /// Whether two rows tell of the same games by different players.
-    pub fn same_games(&self, other: &Self) -> bool {
+    /// Whether two rows tell of the same episodes by different policies.
+    pub fn same_episodes(&self, other: &Self) -> bool {
         (self.seed, self.split, self.context, &self.task)
             == (other.seed, other.split, other.context, &other.task)
     }

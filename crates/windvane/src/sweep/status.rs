@@ -79,20 +79,20 @@ pub struct Status {
 
 /// Looks at a folder again and again; what is done is read once.
 #[derive(Debug)]
-pub struct Looker {
+pub struct Monitor {
     folder: PathBuf,
     /// CPU time of done units.
     done: BTreeMap<(String, String), f64>,
 }
 
-impl Looker {
+impl Monitor {
     /// Someone who looks at a folder that `windvane reproduce` made.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), done: BTreeMap::new() }
     }
 
     /// How things stand now.
-    pub fn look(&mut self) -> Result<Status, LearnError> {
+    pub fn poll(&mut self) -> Result<Status, LearnError> {
         let (mut units, mut costs) = (Vec::new(), Costs::default());
         let mut left: Vec<(usize, Unit)> = Vec::new();
         for manifest in Manifest::all(&self.folder)? {

@@ -7,7 +7,7 @@ use crate::train::folder::sleep;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time between two looks for a unit that can be begun: at first, and at most.
+/// Time between two polls for a unit that can be begun: at first, and at most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(16)];
 /// Other tasks' units that are looked at each time: were it all of them, a thousand tasks that wait would ask the shared folder
 /// for a hundred thousand locks a second (`windvane simulate`).

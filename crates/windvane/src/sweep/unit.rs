@@ -104,7 +104,7 @@ impl Sweep {
         self.folder.join(&self.manifest.sweep).join(unit.name())
     }
 
-    /// The run behind a unit; nothing for the reference players.
+    /// The run behind a unit; nothing for the reference policies.
     pub fn run_of(&self, unit: &Unit) -> Result<Option<Run>, LearnError> {
         if unit.method == REFERENCE {
             return Ok(None);
@@ -154,7 +154,7 @@ impl Sweep {
         let hash = setting.hash();
         let lengths = setting.context_steps.iter();
         let scored = |steps: &usize| rows.iter().any(|row| row.context_steps == *steps);
-        // Players without a belief have rows of no length but 0.
+        // Policies without a belief have rows of no length but 0.
         let scored = unit.method == REFERENCE || lengths.clone().all(scored);
         Ok(bad.is_empty() && scored && !rows.is_empty() && rows.iter().all(|row| row.config == hash))
     }
@@ -274,7 +274,7 @@ impl Sweep {
                 for planner in agent.usual_planners() {
                     for split in [Split::Train, Split::Test] {
                         let scores = run.scores(&*world, &agent, split, mode, *planner)?;
-                        rows.extend(Row::of_games(&scores, &like));
+                        rows.extend(Row::of_episodes(&scores, &like));
                     }
                 }
             }
@@ -288,7 +288,7 @@ impl Sweep {
         }
         if !self.is_done(&exact)? {
             let problem =
-                format!("{} cannot be scored: the reference players' rows are missing", unit.name());
+                format!("{} cannot be scored: the reference policies' rows are missing", unit.name());
             return Err(LearnError::run(&self.place(&exact), problem));
         }
         reference::with_ceilings(&mut rows, &row::read(&self.place(&exact).join(SCORES))?.0);
@@ -311,13 +311,13 @@ impl Sweep {
         if !has_reward_tasks(world, agent) {
             return Ok(());
         }
-        let players = [
+        let policies = [
             (Planner::None, TaskPolicy::Greedy),
             (Planner::None, TaskPolicy::Gpi),
             (Planner::Sweeps, TaskPolicy::Greedy),
         ];
         let mut rows = Vec::new();
-        for (planner, task_policy) in players {
+        for (planner, task_policy) in policies {
             let eval = EvalConfig { planner, task_policy, ..run.plan.eval };
             for split in [Split::Train, Split::Test] {
                 let scored = evaluate_rewards(world, agent, split, &eval, unit.seed)?;

@@ -8,7 +8,7 @@ use crate::data::{EncoderConfig, StateTable};
 use observe::JsonLines;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use windvane_world::collect::{CollectConfig, Policy, collect};
+use windvane_world::collect::{BehaviourPolicy, CollectConfig, collect};
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::{Split, Start};
 
@@ -29,8 +29,15 @@ impl Bench {
             start: Start::Random,
             seed: 1,
         };
-        let data = collect(&*world, &Policy::Uniform, &config, "test", &folder.path().join("data"), &|_| ())
-            .unwrap();
+        let data = collect(
+            &*world,
+            &BehaviourPolicy::Uniform,
+            &config,
+            "test",
+            &folder.path().join("data"),
+            &|_| (),
+        )
+        .unwrap();
         Self { table: Arc::new(StateTable::of(&data, &EncoderConfig::default(), 0.0).unwrap()), folder }
     }
 

@@ -14,7 +14,7 @@ use windvane::agent::task::Inference;
 use windvane::agent::{Confidence, Session};
 use windvane::device::Threads;
 use windvane_world::ActionBuf;
-use windvane_world::episodes::{read_observations, read_walks};
+use windvane_world::episodes::{read_observations, read_trajectories};
 
 /// Adapts a trained agent to the dynamics of a context and to a task, without any learning.
 ///
@@ -93,7 +93,7 @@ impl Adapt {
         let agent = Agent::load(&self.agent)?;
         let mut context = Vec::new();
         for path in &self.context {
-            context.extend(read_walks(path, agent.spec())?);
+            context.extend(read_trajectories(path, agent.spec())?);
         }
         let adapted = agent.adapt(&context)?;
         let confidence = adapted.confidence();

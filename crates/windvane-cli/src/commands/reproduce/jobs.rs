@@ -15,8 +15,8 @@ use windvane::sweep::manifest::REFERENCE;
 use windvane::sweep::unit::State;
 use windvane::sweep::{Sweep, Unit};
 
-/// Time between two looks.
-const LOOK: Duration = Duration::from_millis(250);
+/// Time between two polls.
+const POLL: Duration = Duration::from_millis(250);
 /// Looks between two measurements of progress.
 const SELDOM: u32 = 8;
 /// What children get to save when everything is stopped; killed, they lose what came after their last checkpoint.
@@ -63,7 +63,7 @@ pub(super) fn do_all(
             let Some(index) = board.next(&running)? else { break };
             running.push(spawn(sweep, path, index, threads, device)?);
             // It takes its locks first; whoever looks next must see them.
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         let left = board.left();
         if left == 0 || (stop && running.is_empty()) {
@@ -79,7 +79,7 @@ pub(super) fn do_all(
         if look % SELDOM == 0 {
             board.show(&running)?;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
     board.bar.finish_and_clear();
     anyhow::ensure!(!interrupt.load(Ordering::Relaxed), Stopped);
@@ -127,7 +127,7 @@ fn stop_all(running: &mut Vec<Job>) -> anyhow::Result<()> {
                 running.swap_remove(place);
             }
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ impl<'a> Board<'a> {
     }
 }
 
-/// How much work a unit is, about: reference players are quick.
+/// How much work a unit is, about: reference policies are quick.
 fn weight(unit: &Unit) -> f64 {
     if unit.method == REFERENCE { 0.03 } else { 1.0 }
 }

@@ -13,7 +13,7 @@ use windvane::device::{DeviceName, Threads};
 use windvane::request;
 use windvane::sweep::{Manifest, Sweep, ablation};
 
-/// Reproduces an experiment: trains every method with every seed, scores it beside exact players, writes the report.
+/// Reproduces an experiment: trains every method with every seed, scores it beside exact policies, writes the report.
 ///
 /// The experiment becomes a manifest of units; each is done once, goes on after a kill, and may be done by any machine that
 /// shares the folder: give the same command there, or `windvane run` with the manifest. Later commands may add methods,

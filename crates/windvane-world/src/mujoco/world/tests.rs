@@ -1,6 +1,6 @@
 use super::*;
 use crate::mujoco::Air;
-use crate::protocol::{Game, RandomPlayer, rollout};
+use crate::protocol::{EvalEpisode, RandomPolicy, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::rng::stream;
 use std::collections::BTreeSet;
@@ -85,8 +85,8 @@ fn a_fall_ends_the_game_and_bad_actions_are_refused() {
     let steps: Vec<usize> = (0..5)
         .map(|number| {
             let task = world.tasks(context).unwrap().remove(0);
-            let game = Game { context, task, rng: stream(number, "game", &[]) };
-            rollout(&*world, game, &mut RandomPlayer(world.spec().action.clone())).unwrap().steps
+            let episode = EvalEpisode { context, task, rng: stream(number, "episode", &[]) };
+            rollout(&*world, episode, &mut RandomPolicy(world.spec().action.clone())).unwrap().steps
         })
         .collect();
     assert!(steps.iter().any(|&steps| steps < HORIZON), "{steps:?}");

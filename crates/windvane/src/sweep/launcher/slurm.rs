@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A task does units until it has about so much to do: starting it costs Slurm and the file system a few seconds.
 const TASK_SECONDS: f64 = 300.0;
-/// What a unit is to one that is trained while nothing is measured: the reference players are quick.
+/// What a unit is to one that is trained while nothing is measured: the reference policies are quick.
 const REFERENCE_SHARE: f64 = 0.03;
 /// Tasks of one array that every Slurm takes (`MaxArraySize` is 1,001 unless set).
 pub const MOST_TASKS: usize = 1000;
@@ -238,7 +238,7 @@ mod tests {
         let units: Vec<usize> = (0..sweep.manifest.units.len()).filter(|index| *index != 7).collect();
         let mut costs = Costs::default();
         let unmeasured = tasks(&sweep, &units, &costs, None, MOST_TASKS);
-        assert!(unmeasured.iter().all(|task| task.len() <= 2), "the reference players go with one other");
+        assert!(unmeasured.iter().all(|task| task.len() <= 2), "the reference policies go with one other");
         sweep.manifest.units[..3].iter().for_each(|unit| costs.add(unit, 100.0));
         for (time, most, longest) in [(None, MOST_TASKS, 3), (Some(250.0), MOST_TASKS, 1), (None, 7, 60)] {
             let tasks = tasks(&sweep, &units, &costs, time, most);

@@ -7,9 +7,9 @@ use crate::trajectory::Trajectory;
 use std::path::Path;
 
 /// Reads the episodes of a file or folder (`.npz`, Minari, or a data set) as trajectories of a world that looks like `spec`.
-pub fn read_walks(path: &Path, spec: &EnvSpec) -> Result<Vec<Trajectory>, WorldError> {
+pub fn read_trajectories(path: &Path, spec: &EnvSpec) -> Result<Vec<Trajectory>, WorldError> {
     if path.join(super::meta::META_FILE).is_file() {
-        return walks(&Episodes::open(path)?, path, spec);
+        return trajectories(&Episodes::open(path)?, path, spec);
     }
     let kind = match spec.action {
         ActionSpace::Discrete { .. } => ActionKind::Discrete,
@@ -18,10 +18,10 @@ pub fn read_walks(path: &Path, spec: &EnvSpec) -> Result<Vec<Trajectory>, WorldE
     let config = ImportConfig { actions: kind, ..ImportConfig::default() };
     let folder = tempfile::tempdir().map_err(|error| WorldError::io(path, "making room to unpack", error))?;
     let data = import(&[path.to_owned()], &config, "context", &folder.path().join("context"))?;
-    walks(&data, path, spec)
+    trajectories(&data, path, spec)
 }
 
-fn walks(data: &Episodes, path: &Path, spec: &EnvSpec) -> Result<Vec<Trajectory>, WorldError> {
+fn trajectories(data: &Episodes, path: &Path, spec: &EnvSpec) -> Result<Vec<Trajectory>, WorldError> {
     let found = data.spec();
     if found.obs_dim() != spec.obs_dim() {
         let names: Vec<&str> = spec.observation.iter().map(|dim| dim.name.as_str()).collect();
