@@ -41,7 +41,9 @@ def collect(
     together), or for worlds of Windvane's the name of one (`"uniform"`, `"sticky"`, ..), as `windvane collect` has it and with
     the same bytes. Without `out` the data set lives in a temporary folder until it is saved.
 
-    >>> data = windvane.collect("four-rooms", lambda obs: rng.integers(4, size=len(obs)), episodes=20)
+    >>> rng = np.random.default_rng(0)
+    >>> windvane.collect("doors", lambda obs: rng.integers(4, size=len(obs)), episodes=2, contexts=[3, 5], length=50)
+    Dataset(200 transitions in 4 episodes of 2 groups, doors)
     """
     if isinstance(env, str):
         world = _core.World(env, seed)
