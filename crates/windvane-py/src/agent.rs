@@ -160,7 +160,7 @@ impl Agent {
     /// actions, a list of pairs, a data set or a file; nothing at all is allowed.
     ///
     /// >>> agent.belief((observations, actions))
-    /// Belief(32 numbers, 60 transitions, ood_score=...)
+    /// Belief(... numbers, 60 transitions, ood_score=...)
     #[pyo3(signature = (context=None))]
     fn belief(&self, py: Python<'_>, context: Option<&Bound<'_, PyAny>>) -> PyResult<Belief> {
         guarded(|| {

@@ -66,7 +66,7 @@ impl Dataset {
     /// Opens the data set in a folder.
     ///
     /// >>> windvane.Dataset.load("data/doors")
-    /// Dataset(120 transitions in 2 episodes of 2 groups, doors)
+    /// Dataset(240 transitions in 4 episodes of 2 groups, doors)
     #[classmethod]
     fn load(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
         guarded(|| Ok(Self { episodes: Episodes::open(path)?, temporary: None }))
@@ -345,7 +345,7 @@ impl Dataset {
     /// `[transitions + episodes, dims]`: one row more than transitions for each episode. A view, read only.
     ///
     /// >>> data.observations.shape, data.observations.flags.writeable
-    /// ((122, 2), False)
+    /// ((244, 2), False)
     #[getter]
     fn observations<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let data = &slf.get().episodes;

@@ -45,7 +45,7 @@ def place(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     (folder / "runs").mkdir()
     (folder / "runs" / "x").symlink_to(run)
-    windvane.collect("doors", "uniform", episodes=1, contexts=[3, 5], length=60, seed=11, out=folder / "data" / "doors")
+    windvane.collect("doors", "uniform", episodes=2, contexts=[3, 5], length=60, seed=11, out=folder / "data" / "doors")
     return folder
 
 

@@ -46,8 +46,9 @@ def test_the_run_is_the_commands_to_the_byte(run, tmp_path, command):
 
 
 def test_a_run_on_a_data_set_is_the_commands_to_the_byte(tmp_path, command):
-    data = windvane.collect("pendulum", "uniform", episodes=4, contexts="test", length=60, seed=SEED, out=tmp_path / "data")
-    small = {"fb.steps": 20, "belief.steps": 20, "belief.min_context": 5}
+    contexts = windvane._core.World("pendulum", SEED).contexts("train")[:4]
+    data = windvane.collect("pendulum", "uniform", episodes=2, contexts=contexts, length=30, seed=SEED, out=tmp_path / "data")
+    small = {"fb.steps": 5, "belief.steps": 5, "features.steps": 5, "belief.min_context": 5}
     for method in ("rfb", "hilp"):
         ours, theirs = tmp_path / method, tmp_path / f"{method}-command"
         windvane.train(dataset=data, method=method, config=small, seed=SEED, out=ours, progress=False)

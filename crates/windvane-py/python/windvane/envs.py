@@ -241,9 +241,9 @@ class WindvaneVectorEnv(VectorEnv[Obs, Any, NDArray[Any]]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Obs, dict[str, Any]]:
-        if isinstance(seed, int) or (seed is None and not self._seeded):
-            super().reset(seed=seed)
-            first = seed if isinstance(seed, int) else int(self.np_random.integers(2**62))
+        if isinstance(seed, (int, np.integer)) or (seed is None and not self._seeded):
+            super().reset(seed=None if seed is None else int(seed))
+            first = int(self.np_random.integers(2**62)) if seed is None else int(seed)
             seed = [first + i for i in self._all]
         if seed is not None:
             if len(seed) != self.num_envs:
