@@ -77,7 +77,7 @@ impl Dataset {
     /// episodes share their dynamics; `dims` names the numbers of an observation.
     ///
     /// >>> robots = windvane.Dataset.from_numpy(
-    /// ...     np.zeros((22, 3)), np.zeros((20, 1)), episode_offsets=[0, 10, 20], groups=[0, 1], dims=["x", "y", "speed"]
+    /// ...     np.zeros((22, 3)), np.zeros((20, 1)), episode_offsets=[0, 10, 20], groups=[0, 1]
     /// ... )
     /// >>> robots.episodes, robots.groups
     /// (2, 2)
