@@ -19,8 +19,8 @@ use windvane_world::ActionBuf;
 ///
 /// >>> agent = windvane.load("runs/x")
 /// >>> h = agent.belief((observations, actions))
-/// >>> z = agent.task(goal=[9, 9])
-/// >>> agent.act(observation, h, z)
+/// >>> z = agent.task(goal=[7, 7])
+/// >>> action = agent.act([1, 1], h, z)
 #[pyclass(frozen, module = "windvane._core")]
 pub(crate) struct Agent {
     pub(crate) inner: Arc<windvane::Agent>,
@@ -148,6 +148,9 @@ impl Agent {
 #[pymethods]
 impl Agent {
     /// Reads an agent from its folder, or from the folder of a finished run.
+    ///
+    /// >>> windvane.Agent.load("runs/x").method
+    /// 'bfb'
     #[classmethod]
     fn load(_: &Bound<'_, PyType>, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         guarded(|| Ok(Self::new(py.detach(|| windvane::Agent::load(path))?)))
@@ -155,6 +158,9 @@ impl Agent {
 
     /// What is believed of the hidden dynamics after a context: a pair (observations, actions) with one observation more than
     /// actions, a list of pairs, a data set or a file; nothing at all is allowed.
+    ///
+    /// >>> agent.belief((observations, actions))
+    /// Belief(... numbers, 60 transitions, ood_score=...)
     #[pyo3(signature = (context=None))]
     fn belief(&self, py: Python<'_>, context: Option<&Bound<'_, PyAny>>) -> PyResult<Belief> {
         guarded(|| {
@@ -169,6 +175,11 @@ impl Agent {
 
     /// The task vector of a goal, of a reward (a formula over the names of the observation, or a function that is given
     /// observations `[rows, dims]`), or of labelled states.
+    ///
+    /// >>> z = agent.task(goal=[7, 7])
+    /// >>> z = agent.task(reward="x > 6")
+    /// >>> z = agent.task(reward=lambda states: states[:, 0] > 6)
+    /// >>> z = agent.task(states=[[7, 7], [1, 1]], rewards=[1, 0])
     #[pyo3(signature = (goal=None, *, reward=None, states=None, rewards=None, inference="projection"))]
     fn task(
         &self,
@@ -192,6 +203,11 @@ impl Agent {
     }
 
     /// The action of F alone at an observation, or one for each of many; h and z may be one for all, or one for each.
+    ///
+    /// >>> agent.act([1, 1], h, z) in range(4)
+    /// True
+    /// >>> agent.act([[1, 1], [7, 1]], h, [agent.task(goal=[7, 7]), agent.task(goal=[1, 7])]).shape
+    /// (2,)
     fn act<'py>(
         &self,
         py: Python<'py>,
@@ -211,6 +227,9 @@ impl Agent {
 
     /// Values F z / d: of all actions there are, `[rows, n]`; where actions are vectors, of `actions` or else of those that
     /// the agent chooses, `[rows]`.
+    ///
+    /// >>> agent.q([[1, 1], [7, 1]], h, z).shape
+    /// (2, 4)
     #[pyo3(signature = (obs, h, z, actions=None))]
     fn q<'py>(
         &self,
@@ -234,6 +253,9 @@ impl Agent {
     }
 
     /// Control of one thing, one observation at a time; `online`: the belief goes on learning while it acts.
+    ///
+    /// >>> with agent.session(h, z, online=True) as session:
+    /// ...     action = session.act([1, 1])
     #[pyo3(signature = (context=None, task=None, *, online=false, planner="none"))]
     fn session(
         &self,
@@ -256,6 +278,9 @@ impl Agent {
     }
 
     /// B of observations, `[rows, d]`.
+    ///
+    /// >>> agent.backward([[1, 1], [7, 1]]).shape == (2, agent.dim)
+    /// True
     fn backward<'py>(&self, py: Python<'py>, obs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let (obs, _) = observations(obs, self.inner.spec().obs_dim())?;

@@ -65,7 +65,8 @@ impl Dataset {
 impl Dataset {
     /// Opens the data set in a folder.
     ///
-    /// >>> windvane.Dataset.load("data/four-rooms").transitions
+    /// >>> windvane.Dataset.load("data/doors")
+    /// Dataset(240 transitions in 4 episodes of 2 groups, doors)
     #[classmethod]
     fn load(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
         guarded(|| Ok(Self { episodes: Episodes::open(path)?, temporary: None }))
@@ -75,7 +76,11 @@ impl Dataset {
     /// transitions with `next_observations` and flags, or any other layout that `windvane import` reads. `groups` says which
     /// episodes share their dynamics; `dims` names the numbers of an observation.
     ///
-    /// >>> windvane.Dataset.from_numpy(observations, actions, episode_offsets=offsets, groups=robot)
+    /// >>> robots = windvane.Dataset.from_numpy(
+    /// ...     np.zeros((22, 3)), np.zeros((20, 1)), episode_offsets=[0, 10, 20], groups=[0, 1]
+    /// ... )
+    /// >>> robots.episodes, robots.groups
+    /// (2, 2)
     #[staticmethod]
     #[pyo3(signature = (observations, actions, **options))]
     fn from_numpy(
@@ -90,7 +95,7 @@ impl Dataset {
 
     /// Reads a data set of Minari's by its id, or from its folder.
     ///
-    /// >>> windvane.Dataset.from_minari("D4RL/pointmaze/open-v2")
+    /// >>> data = windvane.Dataset.from_minari("D4RL/pointmaze/open-v2")  # doctest: +SKIP
     #[staticmethod]
     #[pyo3(signature = (id, **options))]
     fn from_minari(
@@ -103,7 +108,9 @@ impl Dataset {
 
     /// Writes it as a data set of Minari's: below `root`, or where Minari keeps its own; says where.
     ///
-    /// >>> data.to_minari("windvane/four-rooms-v0")
+    /// >>> folder = data.to_minari("windvane/doors-v0", root="minari")
+    /// >>> windvane.Dataset.from_minari(folder).transitions == data.transitions
+    /// True
     #[pyo3(signature = (id, root=None))]
     fn to_minari(&self, py: Python<'_>, id: &str, root: Option<PathBuf>) -> PyResult<PathBuf> {
         let root = match root {
@@ -246,6 +253,9 @@ impl Dataset {
     }
 
     /// Copies it into a new folder and opens it there.
+    ///
+    /// >>> data.save("data/copy").temporary
+    /// False
     fn save(&self, path: PathBuf) -> PyResult<Self> {
         guarded(|| {
             copy_folder(self.episodes.path(), &path)?;
@@ -264,6 +274,8 @@ impl Dataset {
     }
 
     /// A figure: "occupancy", "trajectories" or "layouts".
+    ///
+    /// >>> data.figure("occupancy").save("occupancy.svg")
     #[pyo3(signature = (what="occupancy"))]
     fn figure(&self, what: &str) -> PyResult<Figure> {
         guarded(|| {
@@ -331,6 +343,9 @@ impl Dataset {
     }
 
     /// `[transitions + episodes, dims]`: one row more than transitions for each episode. A view, read only.
+    ///
+    /// >>> data.observations.shape, data.observations.flags.writeable
+    /// ((244, 2), False)
     #[getter]
     fn observations<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let data = &slf.get().episodes;

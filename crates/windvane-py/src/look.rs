@@ -46,7 +46,7 @@ impl Figure {
 
 /// One figure of a run or a sweep, by its name: "qmap", "beliefs", "summary" and so on.
 ///
-/// >>> windvane.figure("qmap", "runs/x")
+/// >>> windvane.figure("qmap", "runs/x").save("qmap.png")
 #[pyfunction]
 pub(crate) fn figure(py: Python<'_>, name: &str, path: PathBuf) -> PyResult<Figure> {
     guarded(|| {

@@ -14,9 +14,9 @@ use windvane::agent::task::{Inference, TaskCode};
 
 /// An agent that knows its context and its task; its belief may go on learning.
 ///
-/// >>> with agent.session(context, z, online=True) as session:
-/// ...     action = session.act(observation)
-/// ...     session.observe(observation, action, next_observation)
+/// >>> with agent.session((observations, actions), z, online=True) as session:
+/// ...     action = session.act([1, 1])
+/// ...     session.observe([1, 1], action, [2, 1])
 #[pyclass(frozen, module = "windvane._core")]
 pub(crate) struct Session {
     owner: Arc<windvane::Agent>,

@@ -162,6 +162,12 @@ def test_a_policy_that_fails_fails_with_its_own_words():
         windvane.collect("doors", broken, episodes=1)
     with pytest.raises(ValueError, match="actions"):
         windvane.collect("doors", lambda obs: [0], episodes=1)
+    with pytest.raises(ValueError, match="policy: tuple, expected a function"):
+        windvane.collect("doors", (), episodes=1)
+    with pytest.raises(ValueError, match="env: Dataset, expected the name of a world"):
+        windvane.collect(windvane.collect("doors", episodes=1), lambda obs: obs)
+    with pytest.raises(ValueError, match="more than 2\\^40 transitions"):
+        windvane.collect("doors", lambda obs: obs, episodes=10**30)
 
 
 def test_what_is_not_there_and_what_is_there_already(tmp_path):

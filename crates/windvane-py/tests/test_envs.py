@@ -1,5 +1,7 @@
 """Worlds as Gymnasium environments."""
 
+import subprocess
+import sys
 import warnings
 
 import gymnasium
@@ -10,12 +12,65 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 import windvane._core
 
-IDS = sorted(id for id in gymnasium.registry if id.startswith("windvane/"))
+REGISTERED = {id for id in gymnasium.registry if id.startswith("windvane/")}
+ON_MUJOCO = {id for id in REGISTERED if id.startswith("windvane/Ant")}
+WITH_MUJOCO = any(name.startswith("ant-") for name, _ in windvane._core.worlds())
+WITHOUT = "SKIPPED: this wheel was built without the feature mujoco (docs/mujoco.md)"
+IDS = [
+    pytest.param(id, marks=pytest.mark.skipif(id in ON_MUJOCO and not WITH_MUJOCO, reason=WITHOUT))
+    for id in sorted(REGISTERED)
+]
 
 
 def test_every_world_is_registered_by_importing_the_package():
-    assert len(IDS) == len(windvane._core.worlds())
-    assert {"windvane/FourRooms-v0", "windvane/RandomizedDoors-v0", "windvane/Pointmass-v0"} <= set(IDS)
+    assert len(REGISTERED - ON_MUJOCO) + (len(ON_MUJOCO) if WITH_MUJOCO else 0) == len(windvane._core.worlds())
+    grids = {"windvane/FourRooms-v0", "windvane/RandomizedDoors-v0", "windvane/Pointmass-v0", "windvane/Pendulum-v0"}
+    assert grids <= REGISTERED and {"windvane/AntWind-v0", "windvane/AntFault-v0"} <= ON_MUJOCO
+
+
+def test_the_module_may_be_named_with_the_environment_instead_of_imported():
+    line = "import gymnasium; print(gymnasium.make('windvane:windvane/FourRooms-v0', context=17).reset(seed=0)[0].shape)"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    assert done.stdout == "(2,)\n", done.stderr
+
+
+def test_an_old_gymnasium_leaves_the_rest_of_the_package_alone(tmp_path):
+    (tmp_path / "gymnasium").mkdir()
+    (tmp_path / "gymnasium" / "__init__.py").write_text("from .spaces import Nothing")
+    line = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import windvane; print(windvane.collect('doors', episodes=1))"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    assert done.returncode == 0 and "Dataset(" in done.stdout, done.stderr
+    assert "they need gymnasium 1.1 or newer" in done.stderr
+
+
+@pytest.mark.skipif(WITH_MUJOCO, reason="SKIPPED: this wheel was built with the feature mujoco")
+@pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
+def test_an_ant_without_mujoco_says_how_to_get_it(make):
+    with pytest.raises(ValueError, match="run tools/mujoco/fetch, then build with --features mujoco"):
+        make("windvane/AntWind-v0")
+
+
+@pytest.mark.skipif(not WITH_MUJOCO, reason=WITHOUT)
+@pytest.mark.parametrize("id, width", [("windvane/AntWind-v0", 27), ("windvane/AntFault-v0", 27), ("windvane/AntWindContacts-v0", 105)])
+def test_ants_walk_in_their_hidden_worlds(id, width):
+    envs = gymnasium.make_vec(id, num_envs=16, task="forward")
+    assert envs.single_observation_space.shape == (width,) and envs.single_action_space.shape == (8,)
+    obs, info = envs.reset(seed=0)
+    assert info == {} and envs.observation_space.contains(obs)
+    envs.action_space.seed(0)
+    over = 0
+    for _ in range(300):
+        obs, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
+        assert np.isfinite(obs).all() and np.isfinite(rewards).all()
+        over += int((terminated | truncated).sum())
+    assert over >= 16, "an episode has 256 steps"
+    # Dynamics are the context's: the same torques lead elsewhere in another.
+    ends = []
+    for context in envs.contexts("train")[:2]:
+        env = gymnasium.make(id, context=context, start="fixed", task=None)
+        env.reset(seed=0)
+        ends.append([env.step(np.full(8, 0.5, np.float32))[0] for _ in range(20)][-1])
+    assert not np.allclose(*ends)
 
 
 @pytest.mark.parametrize("id", IDS)

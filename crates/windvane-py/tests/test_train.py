@@ -17,29 +17,48 @@ import windvane
 from windvane._train import _Lines
 
 
-def test_the_run_is_the_commands_to_the_byte(run, tmp_path, command):
-    out = tmp_path / "doors"
-    arguments = ["train", "--env", "doors", "--method", "bfb", "--preset", "quick", "--seed", SEED, "--out", out]
-    for key, value in SMALL.items():
-        arguments += ["--set", f"{key}={value}"]
-    done = command(*arguments)
-    assert done.returncode == 0, done.stderr
-    for name in ["model/model.safetensors", "model/config.json", "run.json", "data/observations.npy"]:
-        assert (out / name).read_bytes() == (run / name).read_bytes(), name
-    # Checkpoints also hold the time they took, in their header; the tensors are the same bytes.
-    for name in ["agent.safetensors", "belief.safetensors"]:
-        assert tensors(out / name) == tensors(run / name), name
-    untimed = [{k: v for k, v in row.items() if not k.endswith("_seconds")} for row in rows(run)]
-    assert untimed == [{k: v for k, v in row.items() if not k.endswith("_seconds")} for row in rows(out)]
+#: What tells the time, and is never the same twice: logs, and the times beside a checkpoint.
+TIMED = (".times.json", ".jsonl", ".tensorboard")
 
 
-def tensors(path):
-    data = path.read_bytes()
-    return data[8 + int.from_bytes(data[:8], "little") :]
+def untimed(run):
+    """The bytes of all files of a run that have no time in them, by their names."""
+    files = (path for path in run.rglob("*") if path.is_file())
+    named = {path.relative_to(run).as_posix(): path.read_bytes() for path in files}
+    return {name: data for name, data in named.items() if not any(word in name for word in TIMED)}
 
 
 def rows(run):
-    return [json.loads(line) for line in (run / "scores.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (run / "scores.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if not key.endswith("_seconds")} for row in rows]
+
+
+def test_the_run_is_the_commands_to_the_byte(run, tmp_path, command):
+    out = tmp_path / "doors"
+    settings = [f"--set={key}={value}" for key, value in SMALL.items()]
+    done = command("train", "--env=doors", "--method=bfb", "--preset=quick", f"--seed={SEED}", "--out", out, *settings)
+    assert done.returncode == 0, done.stderr
+    files = untimed(run)
+    assert {"agent.safetensors", "belief.safetensors", "run.json", "data/observations.npy"} <= files.keys()
+    assert {"model/model.safetensors", "model/config.json", "model/README.md"} <= files.keys()
+    assert files == untimed(out)
+    assert rows(run) == rows(out)
+
+
+def test_a_run_on_a_data_set_is_the_commands_to_the_byte(tmp_path, command):
+    contexts = windvane._core.World("pendulum", SEED).contexts("train")[:4]
+    data = windvane.collect("pendulum", "uniform", episodes=2, contexts=contexts, length=30, seed=SEED, out=tmp_path / "data")
+    small = {"fb.steps": 5, "belief.steps": 5, "features.steps": 5, "belief.min_context": 5}
+    for method in ("rfb", "hilp"):
+        ours, theirs = tmp_path / method, tmp_path / f"{method}-command"
+        windvane.train(dataset=data, method=method, config=small, seed=SEED, out=ours, progress=False)
+        settings = [f"--set={key}={value}" for key, value in small.items()]
+        done = command("train", "--data", data.path, f"--method={method}", f"--seed={SEED}", "--out", theirs, *settings)
+        assert done.returncode == 0, done.stderr
+        files = untimed(ours)
+        learned = "belief.safetensors" if method == "rfb" else "features.safetensors"
+        assert {"agent.safetensors", learned, "model/model.safetensors"} <= files.keys()
+        assert files == untimed(theirs)
 
 
 def test_a_callback_hears_of_every_stage_and_training_goes_on_where_it_was(tmp_path):

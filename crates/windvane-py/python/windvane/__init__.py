@@ -1,15 +1,16 @@
 """Behavioural foundation models that sense hidden dynamics and act zero-shot.
 
 >>> import windvane
->>> agent = windvane.train(env="doors", method="bfb", preset="quick", out="runs/doors")
+>>> agent = windvane.load("runs/x")
 >>> h = agent.belief((observations, actions))
 >>> z = agent.task(goal=[7, 7])
->>> action = agent.act(observation, h, z)
+>>> action = agent.act([1, 1], h, z)
 """
 
 import importlib.util
 import os
 import sys
+import warnings
 
 from windvane._collect import collect
 from windvane._core import Agent, Belief, Dataset, Figure, Session, Task, __version__, figure, revision
@@ -37,7 +38,8 @@ __all__ = [
 def load(path: "str | os.PathLike[str]") -> Agent:
     """Read an agent from its folder (`windvane export`), or from the folder of a finished run.
 
-    >>> agent = windvane.load("runs/doors")
+    >>> windvane.load("runs/x").env
+    'doors'
     """
     return Agent.load(path)
 
@@ -47,6 +49,9 @@ def load(path: "str | os.PathLike[str]") -> Agent:
 _started = sys.argv[0] if sys.argv else ""
 _is_command = _started == "-m" or os.path.splitext(os.path.basename(_started))[0] == "windvane"
 if not _is_command and importlib.util.find_spec("gymnasium") is not None:
-    from windvane.envs import register
-
-    register()
+    try:
+        from windvane.envs import register
+    except ImportError as error:
+        warnings.warn(f"no windvane environments: they need gymnasium 1.1 or newer ({error})", stacklevel=2)
+    else:
+        register()

@@ -41,8 +41,12 @@ def collect(
     together), or for worlds of Windvane's the name of one (`"uniform"`, `"sticky"`, ..), as `windvane collect` has it and with
     the same bytes. Without `out` the data set lives in a temporary folder until it is saved.
 
-    >>> data = windvane.collect("four-rooms", lambda obs: rng.integers(4, size=len(obs)), episodes=20)
+    >>> rng = np.random.default_rng(0)
+    >>> windvane.collect("doors", lambda obs: rng.integers(4, size=len(obs)), episodes=2, contexts=[3, 5], length=50)
+    Dataset(200 transitions in 4 episodes of 2 groups, doors)
     """
+    if not (policy is None or isinstance(policy, str) or callable(policy)):
+        raise ValueError(f"policy: {type(policy).__name__}, expected a function from observations to actions or a name")
     if isinstance(env, str):
         world = _core.World(env, seed)
         which = world.contexts(contexts) if isinstance(contexts, str) else [int(c) for c in contexts]
@@ -53,6 +57,8 @@ def collect(
     if policy is None or isinstance(policy, str):
         raise ValueError("policy: expected a function from observations to actions")
     envs: list[Any] = list(env) if isinstance(env, Sequence) else [env]
+    if odd := [one for one in envs if not hasattr(one, "action_space")]:
+        raise ValueError(f"env: {type(odd[0]).__name__}, expected the name of a world or Gymnasium environments")
     return _in_gymnasium(envs, policy, episodes, length, seed, dims, name, out)
 
 
@@ -70,8 +76,10 @@ def _in_world(
 
     if episodes < 1 or length < 1 or not contexts:
         raise ValueError("collect: expected at least one context, one episode and one step")
+    if len(contexts) * episodes * length > 2**40:
+        raise ValueError(f"{world.spec()['name']}: more than 2^40 transitions asked for")
     width = len(world.spec()["observation"])
-    all_contexts = [context for context in contexts for _ in range(episodes)]
+    all_contexts: list[int] = np.repeat(np.array(contexts, np.uint64), episodes).tolist()
     seeds = np.random.SeedSequence(seed).generate_state(len(all_contexts), np.uint64)
     seen, taken, lengths, ended = [], [], [], []
     for first in range(0, len(all_contexts), _TOGETHER):

@@ -71,11 +71,12 @@ def from_minari(
     name: str | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Dataset:
+    id = os.fspath(id)
     folder = Path(id) if os.path.isdir(id) else minari_folder() / id
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no Minari data set; download it with `minari download {id}`")
     if (folder / "data" / "main_data.hdf5").is_file():
-        return _from_hdf5(str(id), dims, name, out)
+        return _from_hdf5(id, dims, name, out)
     return Dataset._import([folder], out=out, name=name, dims=dims, group_by=group_by)
 
 

@@ -13,7 +13,8 @@ from windvane import _core
 def scores(path: str | os.PathLike[str], frame: str | None = None) -> Any:
     """The score rows of a run, a sweep or a `scores.jsonl`, as a DataFrame of polars, else of pandas; `frame` names one.
 
-    >>> windvane.scores("runs/x").group_by("split", "belief", "planner").agg(pl.col("success").mean())
+    >>> sorted(set(windvane.scores("runs/x")["split"]))
+    ['test', 'train']
     """
     rows, odd = _core.score_rows(os.fspath(path))
     for words in odd:

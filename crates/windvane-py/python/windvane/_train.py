@@ -56,8 +56,10 @@ def train(
     `KeyboardInterrupt`; so does what a callback raises. `config` is a TOML file or settings such as `{"fb.kappa": 100}`,
     flat or nested. With `scores`, seen and unseen contexts are played at the end (`windvane.scores(out)`).
 
-    >>> agent = windvane.train(env="four-rooms", method="rfb", preset="quick", out="runs/x")
-    >>> agent = windvane.train(dataset=windvane.Dataset.load("data/robot"), out="runs/robot")
+    >>> agent = windvane.train(env="four-rooms", method="rfb", preset="quick", out="runs/four-rooms")  # doctest: +SKIP
+    >>> data, small = windvane.Dataset.load("data/doors"), {"fb.steps": 5, "belief.steps": 5}
+    >>> windvane.train(dataset=data, method="bfb", config=small, out="runs/doors", progress=False)
+    Agent(bfb on doors, d=...)
     """
     if env is None and dataset is None:
         raise ValueError("train: expected env or dataset")

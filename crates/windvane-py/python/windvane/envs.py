@@ -2,6 +2,8 @@
 
 >>> env = gymnasium.make("windvane/FourRooms-v0", context=17)
 >>> envs = gymnasium.make_vec("windvane/FourRooms-v0", num_envs=256)
+>>> envs.reset(seed=0)[0].shape
+(256, 2)
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ Obs = NDArray[np.float32]
 #: Gymnasium's names of worlds that are not just their own in capitals.
 _NAMES = {"doors": "RandomizedDoors"}
 
+#: Worlds that only builds with the feature `mujoco` have. They are registered anyway: who makes one is told how to get it.
+_ON_MUJOCO = ("ant-wind", "ant-wind-contacts", "ant-wind-6", "ant-fault", "ant-fault-more", "ant-fault-rotated")
+
 
 def _id(world: str) -> str:
     return "windvane/" + _NAMES.get(world, "".join(part.capitalize() for part in world.split("-"))) + "-v0"
@@ -30,13 +35,14 @@ def _id(world: str) -> str:
 
 def register() -> None:
     """Register every world there is; doing so again changes nothing."""
-    for world, _ in _core.worlds():
+    here = [world for world, _ in _core.worlds()]
+    for world in dict.fromkeys((*here, *_ON_MUJOCO)):
         if _id(world) not in gymnasium.registry:
             gymnasium.register(
                 _id(world),
                 entry_point="windvane.envs:WindvaneEnv",
                 vector_entry_point="windvane.envs:WindvaneVectorEnv",
-                max_episode_steps=_core.World(world).spec()["horizon"],
+                max_episode_steps=_core.World(world).spec()["horizon"] if world in here else None,
                 kwargs={"world": world},
             )
 
@@ -235,9 +241,9 @@ class WindvaneVectorEnv(VectorEnv[Obs, Any, NDArray[Any]]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Obs, dict[str, Any]]:
-        if isinstance(seed, int) or (seed is None and not self._seeded):
-            super().reset(seed=seed)
-            first = seed if isinstance(seed, int) else int(self.np_random.integers(2**62))
+        if isinstance(seed, (int, np.integer)) or (seed is None and not self._seeded):
+            super().reset(seed=None if seed is None else int(seed))
+            first = int(self.np_random.integers(2**62)) if seed is None else int(seed)
             seed = [first + i for i in self._all]
         if seed is not None:
             if len(seed) != self.num_envs:

@@ -1,7 +1,7 @@
 """Windvane's vector environments for Stable-Baselines3.
 
 >>> envs = SB3VecEnv(gymnasium.make_vec("windvane/FourRooms-v0", num_envs=64))
->>> PPO("MlpPolicy", envs).learn(10_000)
+>>> PPO("MlpPolicy", envs).learn(10_000)  # doctest: +SKIP
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 //! From the bottom up: [`Svg`] writes shapes and text; [`Scale`] and [`Axes`] place numbers; [`Sheet`] arranges panels;
 //! [`ColourMap`], [`colour_bar`] and [`legend`] explain themselves. The same input gives the same bytes.
 
+mod ant;
 mod axes;
 mod colour;
 mod data;

@@ -1,6 +1,7 @@
 //! A world as it looks at one moment.
 
 use super::Picture;
+use super::ant;
 use super::colour::{CATEGORIES, Ink};
 use super::legend::Mark;
 use super::maze::Maze;
@@ -37,9 +38,10 @@ pub fn scene(world: &dyn Cmdp, context: ContextId, obs: &[f32]) -> Result<Pictur
             svg.line(middle, tip, &Style::line(CATEGORIES[2], 9.0));
             Mark::Dot(Ink::WALL).draw(&mut svg, middle, 6.0);
         }
+        (None, obs) if about["kind"] == "ant" && ant::draw(&mut svg, SIDE, &about, obs) => {}
         _ => {
             let name = &world.spec().name;
-            return Err(WorldError::Invalid(format!("{name}: there is no picture of it in this build")));
+            return Err(WorldError::Invalid(format!("{name}: there is no picture of it")));
         }
     }
     Ok(svg.finish())
@@ -48,14 +50,14 @@ pub fn scene(world: &dyn Cmdp, context: ContextId, obs: &[f32]) -> Result<Pictur
 #[cfg(test)]
 mod tests {
     use super::scene;
-    use crate::registry::{WorldConfig, make};
+    use crate::registry::{WORLDS, WorldConfig, make};
     use crate::rng::stream;
     use crate::{Split, Start};
 
     #[test]
     fn a_scene_shows_where_the_body_is() {
-        for name in ["doors", "four-rooms", "pointmass", "pendulum"] {
-            let world = make(name, &WorldConfig::default()).unwrap();
+        for entry in WORLDS {
+            let (name, world) = (entry.name, make(entry.name, &WorldConfig::default()).unwrap());
             let context = world.contexts(Split::Test)[0];
             let mut env = world.instantiate(context).unwrap();
             let mut looks = [1, 2].map(|seed| {

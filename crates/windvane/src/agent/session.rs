@@ -50,7 +50,7 @@ pub struct Session {
     task_policy: TaskPolicy,
     /// Listed states: Q of every action everywhere.
     q: Vec<f32>,
-    /// Observations: networks for single rows, and the planner's values.
+    /// Observations: networks for a few rows, and the planner's values.
     rows: Rows,
     plan: Option<NodeValues>,
     trail: Trail,
@@ -58,7 +58,7 @@ pub struct Session {
     limits: Vec<[f32; 2]>,
 }
 
-/// Networks for single rows; empty where a network has no such form.
+/// Networks for a few rows; empty where a network has no such form.
 #[derive(Debug, Default)]
 struct Rows {
     forward: Vec<RowNet>,
@@ -420,36 +420,30 @@ impl Session {
         }
     }
 
-    /// Q of each action to choose from by networks for single rows.
+    /// Q of each action to choose from, by networks for a few rows: one row for each action, unless F has a head for each.
     fn q_by_rows(&mut self, model: &ObservationModel, obs: &[f32], n: usize) -> Vec<f32> {
         let (codec, head, z) = (&model.codec, model.config.value_head, &self.z);
         let s = codec.encode(obs);
+        let (states, actions) = match &mut self.rows.predictor {
+            Some(predictor) => {
+                let sa =
+                    codec.actions().candidates().iter().map(|a| [&s[..], a].concat()).collect::<Vec<_>>();
+                let scales = codec.change_scale();
+                let change = predictor.predict(&sa.concat()).chunks_exact(scales.len()); // [n, dims]
+                let next = change.flat_map(|change| obs.iter().zip(change.iter().zip(scales)));
+                let next: Vec<f32> = next.map(|(x, (change, scale))| x + change * scale).collect();
+                (codec.encode(&next), Vec::new())
+            }
+            None if codec.actions().n_actions().is_none() => {
+                (s.repeat(n), codec.actions().candidates().concat())
+            }
+            None => (s, Vec::new()),
+        };
         let (width, share) = (head.width(z.len()), 1.0 / self.rows.forward.len() as f32);
         let mut values = vec![0.0; n];
-        if self.rows.predictor.is_none() && codec.actions().n_actions().is_none() {
-            for (q, a) in values.iter_mut().zip(codec.actions().candidates()) {
-                for row in &mut self.rows.forward {
-                    *q += share * head.value(row.forward(&s, &a), z);
-                }
-            }
-            return values;
-        }
-        let Some(predictor) = &mut self.rows.predictor else {
-            for row in &mut self.rows.forward {
-                let heads = row.forward(&s, &[]).chunks_exact(width);
-                values.iter_mut().zip(heads).for_each(|(q, raw)| *q += share * head.value(raw, z));
-            }
-            return values;
-        };
-        for (q, a) in values.iter_mut().zip(codec.actions().candidates()) {
-            let sa = [&s[..], &a].concat();
-            let change = predictor.predict(&sa).iter().zip(codec.change_scale());
-            let next: Vec<f32> =
-                obs.iter().zip(change).map(|(x, (change, scale))| x + change * scale).collect();
-            let next = codec.encode(&next);
-            for row in &mut self.rows.forward {
-                *q += share * head.value(row.forward(&next, &[]), z);
-            }
+        for row in &mut self.rows.forward {
+            let raw = row.forward(&states, &actions).chunks_exact(width); // [n, width]
+            values.iter_mut().zip(raw).for_each(|(q, raw)| *q += share * head.value(raw, z));
         }
         values
     }

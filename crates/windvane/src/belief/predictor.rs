@@ -70,7 +70,7 @@ impl PredictorNet {
         Some((read(out.clone().narrow(1, 0, output)), read(out.narrow(1, output, output * dim))))
     }
 
-    /// The same for single rows, under a belief of zeros.
+    /// The same for a few rows of plain numbers, under a belief of zeros.
     pub(super) fn row(&self, weights: &Weights, no_belief: Tensor<2>) -> RowPredictor {
         match self {
             Self::Gated { act, gain, trunk } => RowPredictor::Gated {
@@ -87,7 +87,7 @@ impl PredictorNet {
         }
     }
 
-    /// Gives a predictor for single rows the belief `h [1, dim]`.
+    /// Gives a predictor for a few rows the belief `h [1, dim]`.
     pub(super) fn tell(&self, weights: &Weights, row: &mut RowPredictor, h: Tensor<2>) {
         match (self, row) {
             (Self::Gated { gain, .. }, RowPredictor::Gated { gain: told, .. }) => {
@@ -99,7 +99,7 @@ impl PredictorNet {
     }
 }
 
-/// A predictor for one row of plain numbers at a time, under one belief.
+/// A predictor for a few rows of plain numbers at a time, under one belief.
 #[derive(Debug)]
 pub(crate) enum RowPredictor {
     Gated { act: RowMlp, trunk: RowMlp, gain: Vec<f32>, product: Vec<f32> },
@@ -107,23 +107,27 @@ pub(crate) enum RowPredictor {
 }
 
 impl RowPredictor {
-    /// What an action changes, in units of the change scale: `sa [features + action]` -> `[dims]`.
+    /// What actions change, in units of the change scale: `sa [rows, features + action]` -> `[rows, dims]`.
     pub(crate) fn predict(&mut self, sa: &[f32]) -> &[f32] {
         match self {
             Self::Gated { act, trunk, gain, product } => {
                 let act = act.forward(&[sa]);
                 product.clear();
-                product.extend(act.iter().zip(gain).map(|(act, gain)| act * *gain));
+                for act in act.chunks_exact(gain.len()) {
+                    product.extend(act.iter().zip(&*gain).map(|(act, gain)| act * gain));
+                }
                 trunk.forward(&[product, act])
             }
             Self::Linear { net, h, change } => {
-                let out = net.forward(&[sa]);
-                let (offset, slopes) = out.split_at(out.len() / (1 + h.len()));
-                let told = slopes.chunks_exact(h.len());
+                let width = net.width(); // dims * (1 + dim)
                 change.clear();
-                change.extend(offset.iter().zip(told).map(|(offset, slopes)| {
-                    offset + slopes.iter().zip(&*h).map(|(slope, h)| slope * h).sum::<f32>()
-                }));
+                for row in net.forward(&[sa]).chunks_exact(width) {
+                    let (offset, slopes) = row.split_at(width / (1 + h.len()));
+                    let told = slopes.chunks_exact(h.len());
+                    change.extend(offset.iter().zip(told).map(|(offset, slopes)| {
+                        offset + slopes.iter().zip(&*h).map(|(slope, h)| slope * h).sum::<f32>()
+                    }));
+                }
                 change
             }
         }

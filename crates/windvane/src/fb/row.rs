@@ -1,9 +1,9 @@
-//! F and the actor on one row of plain numbers, whichever network they are.
+//! F and the actor on one row of plain numbers or a few, whichever network they are.
 
 use super::networks::{Backward, TwoInputNet};
 use crate::nn::{Act, RowMlp, RowPair, Weights};
 
-/// A [`TwoInputNet`] with its weights, for one state at a time under one condition and task.
+/// A [`TwoInputNet`] with its weights, for a few states at a time under one condition and task.
 #[derive(Debug)]
 pub(crate) enum RowNet {
     Pair(Box<RowPair>),
@@ -68,7 +68,8 @@ impl RowNet {
         }
     }
 
-    /// The output at an encoded state and action; the action is empty where the network takes none.
+    /// The outputs at encoded states `[rows, features]` and actions `[rows, width]`; the actions are empty where the network
+    /// takes none.
     pub(crate) fn forward(&mut self, s: &[f32], a: &[f32]) -> &[f32] {
         match self {
             Self::Pair(net) => net.forward(&[s, a][..=usize::from(!a.is_empty())], s),
@@ -85,19 +86,25 @@ impl RowFilm {
     }
 
     fn forward(&mut self, s: &[f32], a: &[f32]) -> &[f32] {
-        let b = self.backward.forward(&[s]);
-        let dim = b.len() as f32;
-        let length = (dim / b.iter().map(|x| x * x).sum::<f32>().max(f32::MIN_POSITIVE)).sqrt();
+        let (dim, all) = (self.z.len(), self.backward.forward(&[s]));
+        let rows = all.len() / dim;
+        let [s_width, a_width] = [s.len() / rows, a.len() / rows];
         self.input.clear();
-        self.input.extend_from_slice(s);
-        self.input.extend_from_slice(a);
-        self.input.extend(b.iter().zip(&self.z).map(|(b, z)| 0.5 * length * b * z));
-        let along: f32 = self.input[s.len() + a.len()..].iter().sum();
-        self.input.push(2.0 * along * 3.0 / dim);
+        for (row, b) in all.chunks_exact(dim).enumerate() {
+            let length = (dim as f32 / b.iter().map(|x| x * x).sum::<f32>().max(f32::MIN_POSITIVE)).sqrt();
+            self.input.extend_from_slice(&s[row * s_width..][..s_width]);
+            self.input.extend_from_slice(&a[row * a_width..][..a_width]);
+            let product = self.input.len();
+            self.input.extend(b.iter().zip(&self.z).map(|(b, z)| 0.5 * length * b * z));
+            let along: f32 = self.input[product..].iter().sum();
+            self.input.push(2.0 * along * 3.0 / dim as f32);
+        }
         let (gain, shift) = self.condition.split_at(self.condition.len() / 2);
-        let x = self.state.forward(&[&self.input]).iter().zip(gain).zip(shift);
         self.modulated.clear();
-        self.modulated.extend(x.map(|((x, gain), shift)| (x * (gain + 1.0) + shift).max(0.0)));
+        for x in self.state.forward(&[&self.input]).chunks_exact(gain.len()) {
+            let x = x.iter().zip(gain).zip(shift);
+            self.modulated.extend(x.map(|((x, gain), shift)| (x * (gain + 1.0) + shift).max(0.0)));
+        }
         self.rest.forward(&[&self.modulated])
     }
 }

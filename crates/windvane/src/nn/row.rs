@@ -1,4 +1,4 @@
-//! Networks on one row of plain numbers: acting takes microseconds, so it cannot afford tensors.
+//! Networks on one row of plain numbers, or a few: acting takes microseconds, so it cannot afford tensors.
 //!
 //! The numbers agree with the tensor path up to rounding.
 
@@ -12,19 +12,20 @@ use super::pair::PairNet;
 use super::params::{ParamId, Weights};
 use super::transfer::read;
 
-/// An [`Mlp`] with its weights, for one row at a time.
+/// An [`Mlp`] with its weights, for a few rows at a time.
 #[derive(Debug)]
 pub struct RowMlp {
     layers: Vec<RowLayer>,
     /// Gain and shift of the first layer's LayerNorm.
     norm: Option<[Vec<f32>; 2]>,
-    /// The first layer's output before its LayerNorm.
+    /// The first layer's output before its LayerNorm, and means and scales of its rows.
     scratch: Vec<f32>,
+    stats: Vec<[f32; 2]>,
     /// The weights of the part that is fixed, and the first layer's bias without it.
     fixed: Option<(Matrix, Vec<f32>)>,
 }
 
-/// A [`PairNet`] with its weights, for one row at a time.
+/// A [`PairNet`] with its weights, for a few rows at a time.
 #[derive(Debug)]
 pub struct RowPair {
     left: RowMlp,
@@ -61,11 +62,11 @@ impl Matrix {
         Self { values, rows }
     }
 
-    /// `out = act(start + x w)`.
-    fn multiply(&self, x: &[f32], out: &mut [f32], start: Start<'_>, act: Act) {
-        let n = out.len();
-        let (x, w) = (Mat::new(x, 1, self.rows), Mat::new(&self.values, self.rows, n));
-        gemm_act(Level::current(), x, w, MatMut::new(out, 1, n), start, act, None);
+    /// `out = act(start + x w)`: `x [rows, k]`, `out [rows, n]`.
+    fn multiply(&self, x: &[f32], rows: usize, out: &mut [f32], start: Start<'_>, act: Act) {
+        let n = self.values.len() / self.rows;
+        let (x, w) = (Mat::new(x, rows, self.rows), Mat::new(&self.values, self.rows, n));
+        gemm_act(Level::current(), x, w, MatMut::new(out, rows, n), start, act, None);
     }
 }
 
@@ -83,11 +84,10 @@ impl RowMlp {
             let (w, b) = layer.ids();
             let parts = w.iter().map(|&id| Matrix::new(weights, id)).collect();
             let b = read(weights[b].clone());
-            RowLayer { parts, act: *act, out: vec![0.0; b.len()], b }
+            RowLayer { parts, act: *act, out: Vec::new(), b }
         });
-        let layers: Vec<RowLayer> = layers.collect();
-        let scratch = vec![0.0; layers[0].out.len()];
-        Self { layers, norm: None, scratch, fixed: None }
+        let (scratch, stats) = (Vec::new(), Vec::new());
+        Self { layers: layers.collect(), norm: None, scratch, stats, fixed: None }
     }
 
     /// Fixes the last part of the input, for instance belief and task while an episode lasts: its share of the first layer
@@ -99,32 +99,43 @@ impl RowMlp {
         let first = &mut self.layers[0];
         let take = || (first.parts.pop().expect("a part of the input to fix"), first.b.clone());
         let (w, b) = self.fixed.get_or_insert_with(take);
-        w.multiply(part, &mut first.b, Start::Bias(b), Act::None);
+        w.multiply(part, 1, &mut first.b, Start::Bias(b), Act::None);
     }
 
-    /// The output for the parts that are not fixed.
+    /// Numbers in a row of the output.
+    pub fn width(&self) -> usize {
+        self.layers.last().map_or(0, |layer| layer.b.len())
+    }
+
+    /// The outputs `[rows, n]` for the parts that are not fixed, each `[rows, k]`. A few rows cost little more than one: all
+    /// go by while the weights are read.
     ///
     /// # Panics
     /// If there is another number of parts, or one has another width.
     pub fn forward(&mut self, parts: &[&[f32]]) -> &[f32] {
         let level = Level::current();
+        assert_eq!(parts.len(), self.layers[0].parts.len(), "parts of the input");
+        let rows = parts[0].len() / self.layers[0].parts[0].rows;
         for i in 0..self.layers.len() {
             let (done, rest) = self.layers.split_at_mut(i);
             let RowLayer { parts: w, b, act, out } = &mut rest[0];
+            out.resize(rows * b.len(), 0.0);
             if let Some(below) = done.last() {
-                w[0].multiply(&below.out, out, Start::Bias(b), *act);
+                w[0].multiply(&below.out, rows, out, Start::Bias(b), *act);
                 continue;
             }
-            assert_eq!(parts.len(), w.len(), "parts of the input");
             let normed = self.norm.is_some();
+            self.scratch.resize(if normed { out.len() } else { 0 }, 0.0);
             let sum: &mut [f32] = if normed { &mut self.scratch } else { out };
-            sum.copy_from_slice(b);
             for (part, (x, w)) in parts.iter().zip(w.iter()).enumerate() {
+                assert_eq!(x.len(), rows * w.rows, "numbers of an input part");
                 let act = if normed || part + 1 < parts.len() { Act::None } else { *act };
-                w.multiply(x, sum, Start::Add, act);
+                let start = if part == 0 { Start::Bias(b) } else { Start::Add };
+                w.multiply(x, rows, sum, start, act);
             }
             if let Some([gain, shift]) = &self.norm {
-                kernel::layer_norm(level, &self.scratch, gain, shift, out, &mut [[0.0; 2]]);
+                self.stats.resize(rows, [0.0; 2]);
+                kernel::layer_norm(level, &self.scratch, gain, shift, out, &mut self.stats);
                 kernel::activate(level, Act::Tanh, out);
             }
         }
@@ -146,7 +157,7 @@ impl RowPair {
         self.right.fix(part);
     }
 
-    /// The output for the left parts and the right part that is not fixed.
+    /// The outputs for the left parts and the right part that is not fixed, of the same rows.
     pub fn forward(&mut self, left: &[&[f32]], right: &[f32]) -> &[f32] {
         let (left, right) = (self.left.forward(left), self.right.forward(&[right]));
         self.trunk.forward(&[left, right])
@@ -183,6 +194,14 @@ mod tests {
             assert!((got - expected).abs() < 1e-6, "{got} {expected}");
         }
         assert_eq!(row.forward(&[&s], &s), got);
+        for rows in 2..8 {
+            let states: Vec<f32> = (0..rows * 2).map(|i| if i < 2 { s[i] } else { 0.1 * i as f32 }).collect();
+            let all = row.forward(&[&states], &states).to_vec();
+            for (state, out) in states.chunks(2).zip(all.chunks(5)) {
+                assert_eq!(row.forward(&[state], state), out, "one of {rows} rows");
+            }
+            assert_eq!(all[..5], got);
+        }
         row.fix(&[9.0, -9.0, 0.0]);
         assert_ne!(row.forward(&[&s], &s), got);
         row.fix(&z);

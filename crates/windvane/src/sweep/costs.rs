@@ -23,8 +23,8 @@ impl Run {
         for path in own.into_iter().chain(self.needs_belief().then(|| self.belief.clone())) {
             if let Some(saved) = checkpoint::read(&path)? {
                 sum.gradient_steps += saved.step;
-                sum.cpu_seconds += saved.cpu_seconds;
-                sum.wall_seconds += saved.wall_seconds;
+                sum.cpu_seconds += saved.times.cpu_seconds;
+                sum.wall_seconds += saved.times.wall_seconds;
             }
         }
         Ok(sum)

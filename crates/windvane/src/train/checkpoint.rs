@@ -1,15 +1,18 @@
-//! Checkpoints: one file that is either the old one or the new one, never half of either.
+//! Checkpoints: one file that is either the old one or the new one, never half of either, and the same bytes for the same
+//! settings. What a training took, which is never the same twice, is told in a file beside it.
 
 use super::folder::host;
-use super::observe::At;
+use super::observe::{At, rounded};
 use crate::error::LearnError;
 use crate::nn::TensorFile;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Layout version of a checkpoint; raised when an old reader would misread a new file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A checkpoint as read back.
 #[derive(Debug)]
@@ -18,12 +21,30 @@ pub struct Saved {
     pub tensors: TensorFile,
     /// Gradient steps taken.
     pub step: u64,
-    /// CPU time they took.
-    pub cpu_seconds: f64,
-    /// Wall time they took.
-    pub wall_seconds: f64,
+    /// What they took.
+    pub times: Times,
     /// Training is over.
     pub complete: bool,
+}
+
+/// Time that a training took so far, resumed parts included; zeros where nobody noted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// CPU time.
+    pub cpu_seconds: f64,
+    /// Wall time.
+    pub wall_seconds: f64,
+}
+
+impl Times {
+    /// The file beside a checkpoint that tells them: `agent.times.json` beside `agent.safetensors`.
+    pub fn path(checkpoint: &Path) -> PathBuf {
+        checkpoint.with_extension("times.json")
+    }
+
+    fn read(checkpoint: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(Self::path(checkpoint)).ok()?).ok()
+    }
 }
 
 /// Writes `bytes` to `path` so that a kill or a full disk at any moment leaves the old file as it was.
@@ -47,7 +68,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), LearnError> {
     File::open(folder).and_then(|f| f.sync_all()).map_err(LearnError::io(folder, "syncing"))
 }
 
-/// Saves the state of the learner called `identity`.
+/// Saves the state of the learner called `identity`. The times come first: a kill in between leaves a time that was spent.
 pub fn save(
     path: &Path,
     identity: &str,
@@ -58,10 +79,10 @@ pub fn save(
     tensors.insert_word("version", VERSION);
     tensors.insert_word("identity", identity);
     tensors.insert_word("step", at.step);
-    tensors.insert_word("cpu_seconds", at.cpu_seconds);
-    tensors.insert_word("wall_seconds", at.wall_seconds);
     tensors.insert_word("complete", complete);
     let bytes = tensors.to_bytes().map_err(|e| LearnError::run(path, e.to_string()))?;
+    let times = json!({ "cpu_seconds": rounded(at.cpu_seconds), "wall_seconds": rounded(at.wall_seconds) });
+    write_atomically(&Times::path(path), format!("{times}\n").as_bytes())?;
     write_atomically(path, &bytes)
 }
 
@@ -106,10 +127,12 @@ pub fn read(path: &Path) -> Result<Option<Saved>, LearnError> {
         let problem = format!("checkpoint version {version}; this program reads up to {VERSION}");
         return Err(LearnError::run(path, problem));
     }
+    // Version 1 kept them in the checkpoint.
+    let seconds = |name: &str| tensors.word(name)?.parse().ok();
+    let old = || Some(Times { cpu_seconds: seconds("cpu_seconds")?, wall_seconds: seconds("wall_seconds")? });
     Ok(Some(Saved {
         step: word(path, &tensors, "step")?,
-        cpu_seconds: word(path, &tensors, "cpu_seconds")?,
-        wall_seconds: word(path, &tensors, "wall_seconds")?,
+        times: Times::read(path).or_else(old).unwrap_or_default(),
         complete: word(path, &tensors, "complete")?,
         tensors,
     }))

@@ -11,6 +11,7 @@ pub mod tensorboard;
 use crate::error::LearnError;
 use crate::nn::{TensorFile, read};
 use burn::tensor::Tensor;
+use checkpoint::Times;
 use cpu_time::ProcessTime;
 use observe::{At, Observer};
 use std::path::Path;
@@ -85,9 +86,9 @@ pub fn train<L: Learner>(
     let (mut step, mut clock) = match &saved {
         Some(saved) => {
             learner.load(&saved.tensors)?;
-            (saved.step, Clock::resume(saved.cpu_seconds, saved.wall_seconds))
+            (saved.step, Clock::resume(saved.times))
         }
-        None => (0, Clock::resume(0.0, 0.0)),
+        None => (0, Clock::resume(Times::default())),
     };
     if saved.as_ref().is_some_and(|saved| saved.complete) {
         return Ok(Ended::Finished);
@@ -137,23 +138,22 @@ pub fn train<L: Learner>(
 
 /// Time spent on a run, over all the times it was resumed.
 struct Clock {
-    cpu_before: f64,
-    wall_before: f64,
+    before: Times,
     cpu: ProcessTime,
     wall: Instant,
 }
 
 impl Clock {
-    fn resume(cpu_before: f64, wall_before: f64) -> Self {
-        Self { cpu_before, wall_before, cpu: ProcessTime::now(), wall: Instant::now() }
+    fn resume(before: Times) -> Self {
+        Self { before, cpu: ProcessTime::now(), wall: Instant::now() }
     }
 
     fn at(&mut self, step: u64, steps: u64) -> At {
         At {
             step,
             steps,
-            cpu_seconds: self.cpu_before + self.cpu.elapsed().as_secs_f64(),
-            wall_seconds: self.wall_before + self.wall.elapsed().as_secs_f64(),
+            cpu_seconds: self.before.cpu_seconds + self.cpu.elapsed().as_secs_f64(),
+            wall_seconds: self.before.wall_seconds + self.wall.elapsed().as_secs_f64(),
         }
     }
 }

@@ -74,7 +74,8 @@ impl JsonLines {
     }
 }
 
-fn rounded(seconds: f64) -> Value {
+/// Seconds to the millisecond.
+pub(super) fn rounded(seconds: f64) -> Value {
     ((seconds * 1e3).round() / 1e3).into()
 }
 

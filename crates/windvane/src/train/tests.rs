@@ -83,12 +83,11 @@ impl Observer for Stopper<'_> {
     }
 }
 
-/// The tensors of a finished checkpoint as bytes, without the words (times differ).
-fn tensors(bench: &Bench, name: &str) -> Vec<(String, Vec<f32>)> {
+/// The bytes of a finished checkpoint.
+fn finished(bench: &Bench, name: &str) -> Vec<u8> {
     let saved = checkpoint::load(&bench.path(name), "belief of a test").unwrap().unwrap();
     assert!(saved.complete && saved.step == 20);
-    let names: Vec<String> = saved.tensors.names().map(str::to_owned).collect();
-    names.into_iter().map(|name| (name.clone(), saved.tensors.values(&name).unwrap().to_vec())).collect()
+    std::fs::read(bench.path(name)).unwrap()
 }
 
 #[test]
@@ -99,7 +98,7 @@ fn a_run_stopped_anywhere_and_resumed_gives_the_same_bits() {
         let name = format!("stopped-{stop}");
         assert_eq!(bench.train(&name, stop).unwrap(), Ended::Interrupted(stop));
         assert_eq!(bench.train(&name, u64::MAX).unwrap(), Ended::Finished);
-        assert_eq!(tensors(&bench, "whole"), tensors(&bench, &name), "stopped at {stop}");
+        assert!(finished(&bench, "whole") == finished(&bench, &name), "stopped at {stop}");
         let rows = std::fs::read_to_string(bench.path(&name).with_extension("jsonl")).unwrap();
         assert_eq!(
             rows.lines().filter(|row| row.contains("\"train\"")).count(),
@@ -121,7 +120,7 @@ fn a_run_killed_between_checkpoints_goes_on_from_the_last_and_gives_the_same_bit
     std::fs::write(&log, rows).unwrap();
     std::fs::write(bench.path("killed.partial"), "half a checkpoint").unwrap();
     bench.train("killed", u64::MAX).unwrap();
-    assert_eq!(tensors(&bench, "whole"), tensors(&bench, "killed"));
+    assert!(finished(&bench, "whole") == finished(&bench, "killed"));
     assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 21, "20 steps and the last look");
 }
 
@@ -132,6 +131,29 @@ fn a_finished_run_is_not_run_again() {
     let before = std::fs::read(bench.path("done")).unwrap();
     assert_eq!(bench.train("done", u64::MAX).unwrap(), Ended::Finished);
     assert_eq!(before, std::fs::read(bench.path("done")).unwrap());
+}
+
+#[test]
+fn times_stand_beside_the_checkpoint_and_add_up_over_resumptions() {
+    let bench = Bench::new();
+    let times = || checkpoint::read(&bench.path("run")).unwrap().unwrap().times;
+    bench.train("run", 8).unwrap();
+    let file = Times::path(&bench.path("run"));
+    std::fs::write(&file, r#"{"cpu_seconds": 50.0, "wall_seconds": 100.0}"#).unwrap();
+    assert_eq!(times(), Times { cpu_seconds: 50.0, wall_seconds: 100.0 });
+    bench.train("run", u64::MAX).unwrap();
+    assert!((50.0..60.0).contains(&times().cpu_seconds) && (100.0..110.0).contains(&times().wall_seconds));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(times(), Times::default(), "nobody noted them");
+    // Version 1 kept them in the checkpoint.
+    let mut old = TensorFile::default();
+    for (name, word) in [("version", "1"), ("identity", "x"), ("step", "3"), ("complete", "false")] {
+        old.insert_word(name, word);
+    }
+    old.insert_word("cpu_seconds", 2.5);
+    old.insert_word("wall_seconds", 3.5);
+    std::fs::write(bench.path("run"), old.to_bytes().unwrap()).unwrap();
+    assert_eq!(times(), Times { cpu_seconds: 2.5, wall_seconds: 3.5 });
 }
 
 #[test]
@@ -153,7 +175,7 @@ fn foreign_newer_and_damaged_checkpoints_are_refused_by_name() {
     flipped[last] ^= 1;
     std::fs::write(&path, &flipped).unwrap();
     assert!(message("belief of a test").contains("damaged"), "one bit of a tensor");
-    let word = br#"version\":\"1"#;
+    let word = br#"version\":\"2"#;
     let place = bytes.windows(word.len()).position(|part| part == word).unwrap();
     let mut newer = bytes;
     newer[place + word.len() - 1] = b'7';

@@ -55,7 +55,7 @@ impl Block<'_> {
                 (Set::Avx512, _) => x86::avx512_wide(self, c),
                 #[cfg(target_arch = "x86_64")]
                 (Set::Avx2, _) => x86::avx2(self, c),
-                _ => rows::<Plain, 4, 2, 2>(self, c),
+                _ => rows::<Plain, 4, 2, 2, 2>(self, c),
             }
         }
     }
@@ -83,13 +83,14 @@ pub(super) unsafe fn transpose(
 }
 
 /// The block's product, tile by tile: for every few rows all panels, so that the rows stay in the first-level cache.
-/// Tiles are `ROWS` high and `REGISTERS` wide; single rows of a right matrix that lies in place go `WIDE` registers at a
-/// time, so that it is read in one sweep.
+/// Tiles are `ROWS` high and `REGISTERS` wide. Where the right matrix lies in place and the last rows are fewer than four, two of
+/// them go `PAIR` registers at a time, so that it is read once for both, and a single one `WIDE` registers at a time, so that it
+/// is read in one sweep.
 ///
 /// # Safety
 /// The machine must have the instructions of `V`; `block` and `c` must be as [`Block::multiply`] asserts.
 #[inline(always)]
-unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize, const WIDE: usize>(
+unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize, const PAIR: usize, const WIDE: usize>(
     block: &Block<'_>,
     c: MatMut<'_>,
 ) {
@@ -97,6 +98,7 @@ unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize, const WIDE: 
     // Not cleared: a product with few rows would spend its time on that.
     let mut copied = MaybeUninit::<[f32; 8 * DEPTH]>::uninit();
     let copied = copied.as_mut_ptr().cast::<f32>();
+    let in_place = matches!(block.right, Right::InPlace(..));
     let mut i = 0;
     while i < c.rows {
         let (from, to) =
@@ -117,19 +119,41 @@ unsafe fn rows<V: Lanes, const ROWS: usize, const REGISTERS: usize, const WIDE: 
             } else if i + 4 <= c.rows {
                 panels::<V, 4, REGISTERS>(block, from, [row, col], to, &c, 0);
                 i += 4;
+            } else if i + 2 <= c.rows && in_place {
+                let left = sweep::<V, 2, PAIR>(block, from, [row, col], to, &c);
+                panels::<V, 2, REGISTERS>(block, from, [row, col], to, &c, left);
+                i += 2;
             } else {
-                let mut left = 0;
-                while matches!(block.right, Right::InPlace(..)) && left + WIDE * V::N <= c.cols {
-                    block
-                        .tile::<V>(from, [row, col], left, WIDE * V::N)
-                        .fill::<V, 1, WIDE, false>(to.add(left), c.stride);
-                    left += WIDE * V::N;
-                }
+                let left = if in_place { sweep::<V, 1, WIDE>(block, from, [row, col], to, &c) } else { 0 };
                 panels::<V, 1, REGISTERS>(block, from, [row, col], to, &c, left);
                 i += 1;
             }
         }
     }
+}
+
+/// A few rows times a right matrix that lies in place, `WIDE` registers at a time; the columns that are done.
+///
+/// # Safety
+/// As for [`panels`].
+#[inline(always)]
+unsafe fn sweep<V: Lanes, const ROWS: usize, const WIDE: usize>(
+    block: &Block<'_>,
+    a: *const f32,
+    strides: [usize; 2],
+    to: *mut f32,
+    c: &MatMut<'_>,
+) -> usize {
+    let mut left = 0;
+    while left + WIDE * V::N <= c.cols {
+        // SAFETY: columns left..left+WIDE*N are inside `c`'s rows and the block's.
+        unsafe {
+            let tile = block.tile::<V>(a, strides, left, WIDE * V::N);
+            tile.fill::<V, ROWS, WIDE, false>(to.add(left), c.stride);
+        }
+        left += WIDE * V::N;
+    }
+    left
 }
 
 /// A few rows times all panels from column `left` on.
@@ -317,7 +341,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
     pub(super) unsafe fn avx512_wide(block: &Block<'_>, c: MatMut<'_>) {
         // SAFETY: passed on; the instructions are enabled here.
-        unsafe { rows::<__m512, 6, 4, 16>(block, c) }
+        unsafe { rows::<__m512, 6, 4, 8, 16>(block, c) }
     }
 
     /// # Safety
@@ -325,7 +349,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
     pub(super) unsafe fn avx512_narrow(block: &Block<'_>, c: MatMut<'_>) {
         // SAFETY: passed on; the instructions are enabled here.
-        unsafe { rows::<__m512, 8, 3, 16>(block, c) }
+        unsafe { rows::<__m512, 8, 3, 8, 16>(block, c) }
     }
 
     /// # Safety
@@ -333,7 +357,7 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn avx2(block: &Block<'_>, c: MatMut<'_>) {
         // SAFETY: passed on; the instructions are enabled here.
-        unsafe { rows::<__m256, 6, 2, 8>(block, c) }
+        unsafe { rows::<__m256, 6, 2, 4, 8>(block, c) }
     }
 
     /// # Safety
