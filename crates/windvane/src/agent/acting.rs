@@ -197,7 +197,7 @@ impl Agent {
     }
 
     /// Makes ready to act where so much is known of each context, for task vectors `z [count * d]`.
-    pub(super) fn ready(&self, mut known: Known, z: Vec<f32>, acting: &Acting) -> Ready {
+    pub(super) fn ready(&self, mut known: Known, z: Vec<f32>, acting: Acting) -> Ready {
         let count = z.len() / self.dim();
         let (mut q, mut plans) = (Vec::new(), Vec::new());
         match &self.model {

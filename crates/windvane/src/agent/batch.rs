@@ -39,7 +39,7 @@ impl Agent {
         // Nobody knows the context's id: to Oracle-ID it is none of training.
         let evidence: Vec<&Evidence> = (0..groups).map(|i| &each(i).0.evidence).collect();
         let known = self.known(&vec![ContextId(u64::MAX); groups], &evidence);
-        Ok(Prepared { agent: self.clone(), ready: self.ready(known, z, &Acting::F_ALONE) })
+        Ok(Prepared { agent: self.clone(), ready: self.ready(known, z, Acting::F_ALONE) })
     }
 }
 

@@ -68,7 +68,7 @@ impl VectorRollout<'_> {
         let known = self.agent.known(&contexts, &evidence);
         let wanted: Vec<f32> = episodes().flat_map(|episode| &episode.wanted).copied().collect();
         let tasks = self.agent.blended(&known, &wanted, self.acting.blend);
-        self.agent.ready(known, tasks, &self.acting)
+        self.agent.ready(known, tasks, self.acting)
     }
 
     /// Straight to the goal in the same box, within which nothing better is known.

@@ -309,7 +309,7 @@ impl Session {
         // Nobody knows the context's id: to Oracle-ID it is none of training.
         let known = agent.known(&[ContextId(u64::MAX)], &[evidence]);
         let z = latent::shifted(self.task.z.clone(), shift);
-        self.ready = agent.ready(known, z, &self.acting);
+        self.ready = agent.ready(known, z, self.acting);
         if let Some(rows) = &mut self.rows {
             rows.fix(&self.ready);
         }
