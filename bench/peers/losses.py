@@ -321,7 +321,7 @@ def fb_listed(o, p, target, c, x, k):
     b = table(p)
     f, value = assemble(o, token_net(o, p, c, *near, z, z @ o.stop(b).T / dim, k), z, dim)
     off = ((f @ b.T / dim - target_measure) ** 2).sum(axis=2)
-    loss = fb.fb_coef * weighted_mean(off, weight)
+    loss = weighted_mean(off, weight)
     loss = loss + fb.ortho_coef * ((b @ b.T / dim - c["one_hot"]) ** 2).sum() / states
     counted = weight * x["is_goal"]
     off = abs(log_scale(o, value) - log_scale(o, v))

@@ -21,7 +21,7 @@ STEPS = ["belief-listed", "belief-transitions", "fb-listed", "fb-heads", "fb-act
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 MOMENTUM, DECAY, ITERATIONS, FACTORS = 0.95, 0.05, 5, (3.4445, -4.7750, 2.0315)
 # Matrices that Muon leaves to Adam, and the shortest side of those that it takes.
-ADAM_ONLY, SHORTEST = ("b/", "f/tokens/embed", "f/digest/0", "f/out"), 32
+ADAM_ONLY, SHORTEST = ("b/", "f/tokens/embed", "f/out"), 32
 
 
 def arguments():

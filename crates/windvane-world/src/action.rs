@@ -51,6 +51,15 @@ impl ActionBuf {
     }
 }
 
+impl From<Action<'_>> for ActionBuf {
+    fn from(action: Action<'_>) -> Self {
+        match action {
+            Action::Discrete(index) => Self::Discrete(index),
+            Action::Continuous(values) => Self::Continuous(values.to_vec()),
+        }
+    }
+}
+
 /// Many actions of one kind: a trajectory's, or one for each environment of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Actions {

@@ -67,7 +67,7 @@ pub struct Played {
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
 /// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
 /// - `bayes-online`: the same, and updates its belief with what it meets while it acts;
-/// - `bayes-known`: as `bayes-frozen`, over the training layouts alone: what a policy can reach who knows them by heart
+/// - `bayes-known`: as `bayes-frozen`, over the training layouts alone: what a policy that knows them by heart can reach
 ///   (in training contexts only, as any other contradicts them all).
 ///
 /// All are greedy. The result does not depend on the number of threads.
@@ -173,7 +173,7 @@ impl<'a> Referee<'a> {
         Ok(Self { world, priors: priors.transpose()? })
     }
 
-    /// The context after `context` in its split, for policies that are told a wrong one; nothing where there is one alone.
+    /// The context after `context` in its split, for policies that are given a wrong one; nothing where there is one alone.
     fn other(&self, context: ContextId) -> Option<ContextId> {
         let split = [Split::Train, Split::Test].map(|split| self.world.contexts(split));
         let of = split.into_iter().find(|contexts| contexts.len() > 1 && contexts.contains(&context))?;
@@ -189,9 +189,9 @@ impl<'a> Referee<'a> {
     ) -> Result<Vec<Played>, WorldError> {
         let spec = self.world.spec();
         let mut episodes = Vec::new();
-        let mut play = |policy, context_steps, who: &mut dyn Policy| -> Result<(), WorldError> {
-            let outcome = rollout(self.world, episode.clone(), who)?;
-            episodes.push(Played { policy, context_steps, outcome });
+        let mut play = |name, context_steps, policy: &mut dyn Policy| -> Result<(), WorldError> {
+            let outcome = rollout(self.world, episode.clone(), policy)?;
+            episodes.push(Played { policy: name, context_steps, outcome });
             Ok(())
         };
         play("random", 0, &mut RandomPolicy(spec.action.clone()))?;
@@ -199,7 +199,7 @@ impl<'a> Referee<'a> {
         if !is_goal && matches!(spec.action, ActionSpace::Continuous { .. }) {
             play("still", 0, &mut Still)?;
         }
-        // Who is good at the world's own task alone is no measure of the others.
+        // A policy for the world's own task alone is no measure of the others.
         let own = is_goal || self.world.tasks(episode.context)?[0].name == episode.task.name;
         if let Some((name, mut policy)) = self.world.ignorant().filter(|_| own) {
             play(name, 0, policy.as_mut())?;

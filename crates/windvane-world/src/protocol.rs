@@ -27,7 +27,7 @@ pub struct Outcome {
     pub steps: usize,
 }
 
-/// Someone who plays one episode at a time.
+/// Acts in one episode at a time.
 pub trait Policy {
     /// An episode begins at `obs`.
     fn begin(&mut self, task: &Task, obs: &[f32]) -> Result<(), WorldError>;
@@ -51,7 +51,7 @@ impl Policy for RandomPolicy {
     }
 }
 
-/// Someone who plays many episodes in lockstep, as a network does that acts on whole batches.
+/// Acts in many episodes in lockstep, as a network does that takes whole batches.
 ///
 /// `running` are the numbers of the episodes that still run; the other arguments hold one row or item for each of them.
 pub trait VectorPolicy {
@@ -148,7 +148,7 @@ pub fn rollout(
     play(world, vec![episode], &mut policy).map(|outcomes| outcomes[0])
 }
 
-/// A policy of one.
+/// One policy as a vectorised one.
 struct Solo<'a> {
     policy: &'a mut dyn Policy,
     action: ActionBuf,

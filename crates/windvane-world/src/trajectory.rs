@@ -39,7 +39,7 @@ impl Trajectory {
         Ok(Self { obs_dim, observations, actions })
     }
 
-    /// Trajectories through `env` for `steps` steps without a break, whatever its horizon.
+    /// Acts in `env` for `steps` steps without a break, whatever its horizon.
     ///
     /// `policy` sees the observation and writes the action; [`crate::ActionSpace::sample`] is the uniform one.
     pub fn explore(

@@ -31,7 +31,7 @@ use crate::stage::{Stage, is_listed};
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
 use crate::train::{Ended, Evaluation, Learner, Schedule, Scores, checkpoint, train};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -310,16 +310,11 @@ impl Run {
         };
         let source = Source::listed(table.clone(), at.device);
         let Some(phi) = self.features(source, at)? else { return Ok(None) };
-        let one_hot = (0..table.states() * table.states())
-            .map(|i| f32::from(u8::from(i / table.states() == i % table.states())))
-            .collect();
-        let given = phi.map(|phi| {
-            read(phi.embed(crate::nn::upload(one_hot, [table.states(), table.states()], at.device)))
-        });
+        let given = phi.map(|phi| read(phi.embed(Tensor::eye(table.states(), at.device))));
         let model =
             ListedModel::new(table.clone(), given, fb, config.block_persistence, self.seed, at.device)?;
         let (conditioner, contexts) =
-            conditioning::listed(&self.method, table, encoder, (config, model.config()), self.seed);
+            conditioning::listed(&self.method, table, encoder, (config, &model.config), self.seed);
         let width = encoder.map_or(0, super::belief::BeliefEncoder::dim);
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let objective = ListedObjective::new(model, contexts, distribution, self.seed);
@@ -334,8 +329,9 @@ impl Run {
             self.join(Model::Listed(model), belief.clone(), conditioner.clone(), visited, corrector)
         };
         let identity = self.agent_identity()?;
-        let look = |trainer: &FbTrainer<ListedObjective>| Some(make(trainer));
-        let finished = self.train(&mut trainer, Stage::Agent, &self.checkpoint(), &identity, look, at)?;
+        let evaluated = |trainer: &FbTrainer<ListedObjective>| Some(make(trainer));
+        let finished =
+            self.train(&mut trainer, Stage::Agent, &self.checkpoint(), &identity, evaluated, at)?;
         Ok(finished.then(|| make(&trainer)))
     }
 
@@ -357,7 +353,7 @@ impl Run {
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let model = ObservationModel::new(
             replay.codec().clone(),
-            conditioner.width(replay.groups()),
+            conditioner.width(),
             encoder,
             phi,
             (fb, actor),
@@ -390,8 +386,9 @@ impl Run {
             )
         };
         let identity = self.agent_identity()?;
-        let look = |trainer: &FbTrainer<ObservationObjective>| Some(make(trainer));
-        let finished = self.train(&mut trainer, Stage::Agent, &self.checkpoint(), &identity, look, at)?;
+        let evaluated = |trainer: &FbTrainer<ObservationObjective>| Some(make(trainer));
+        let finished =
+            self.train(&mut trainer, Stage::Agent, &self.checkpoint(), &identity, evaluated, at)?;
         Ok(finished.then(|| make(&trainer)))
     }
 
@@ -434,7 +431,7 @@ impl Run {
         at: &mut RunContext<'_>,
     ) -> Result<bool, LearnError> {
         let quick = EvalConfig { rounds: 1, planner: Planner::None, ..self.plan.eval };
-        let look = |learner: &L, _| {
+        let evaluate = |learner: &L, _| {
             let Some(agent) = make(learner).filter(|_| self.recorded.is_none()) else {
                 return Ok(Evaluation::default());
             };
@@ -463,7 +460,7 @@ impl Run {
             Box::new(TensorBoard::new(&path.with_extension("tensorboard"))),
             at.progress.training(stage.title(&self.method)),
         ];
-        let ended = train(learner, &schedule, path, identity, look, &mut observers, at.interrupt)?;
+        let ended = train(learner, &schedule, path, identity, evaluate, &mut observers, at.interrupt)?;
         Ok(!matches!(ended, Ended::Interrupted(_)))
     }
 }

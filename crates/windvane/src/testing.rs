@@ -47,7 +47,7 @@ pub(crate) fn truth(world: &dyn Cmdp, table: &StateTable) -> Vec<f32> {
     let cells = cells(world, table);
     let p = |token: usize| {
         let pair = token / table.width();
-        let real = token % table.width() < table.outcomes(pair);
+        let real = token % table.width() < table.outcomes(pair).len();
         let next = cells[table.successors()[token] as usize];
         f32::from(u8::from(real && layout.step(cells[pair / ACTIONS], pair % ACTIONS) == next))
     };

@@ -1,4 +1,4 @@
-//! `windvane ceilings`: what reference policies achieve who are given the information.
+//! `windvane ceilings`: what reference policies that are given the information achieve.
 
 use crate::choice::{SplitChoice, StartChoice};
 use crate::{bounds, output, table};

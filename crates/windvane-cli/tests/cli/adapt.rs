@@ -305,7 +305,7 @@ fn a_damaged_or_foreign_folder_is_refused_in_a_line() {
         failure(&["adapt", folder.path().to_str().unwrap(), "--goal", "7,4"])
             .contains("holds no config.json")
     );
-    assert!(config("/version", value!(3)).contains("version is 3, newer than 2"));
+    assert!(config("/version", value!(4)).contains("version is 4, newer than 3"));
     assert!(config("/version", value!(1)).contains("train and export it again"));
     assert!(config("/format", value!("somebody-else")).contains("format is \"somebody-else\""));
     let codec = "/states/observations/codec";

@@ -323,7 +323,7 @@ fn training_stops_early_once_it_is_good_enough() {
     success(&arguments);
     let log = std::fs::read_to_string(out.join("agent.jsonl")).unwrap();
     let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
-    assert_eq!(last["step"], 10, "the first of five looks is enough: {log}");
+    assert_eq!(last["step"], 10, "the first of five evaluations is enough: {log}");
     for metric in ["train success", "optimal 1-4", "ortho error", "largest Q"] {
         assert!(last[metric].is_number(), "{metric}: {last}");
     }

@@ -57,7 +57,7 @@ pub enum BehaviourPolicy {
         /// Only the expert, without noise, as in the paper.
         pure: bool,
     },
-    /// Grids only: walks to one random cell after another by shortest paths.
+    /// Grids only: goes to one random cell after another by shortest paths.
     Walker {
         /// Share of steps that are random moves instead.
         epsilon: f32,

@@ -264,7 +264,7 @@ impl Episodes {
 
     /// The hidden context of each episode, where it was recorded.
     ///
-    /// For evaluation and for Oracle-ID, which is told the answer; no other method may look.
+    /// For evaluation and for Oracle-ID, which is conditioned on it; no other method may look.
     pub fn privileged_context_labels(&self) -> Option<PrivilegedLabels<'_>> {
         self.contexts.as_ref().map(|column| PrivilegedLabels(column.values()))
     }

@@ -1,4 +1,4 @@
-//! Experts at work: as policies that were told something, and as those who data are collected from.
+//! Experts at work: as policies that are given a context, and as those that data are collected from.
 
 use super::ppo::{Config, Progress, learn};
 use super::{Gait, Pass, file, gait, gauss};
@@ -87,7 +87,7 @@ impl Expert {
         file::save(path, &self.gaits)
     }
 
-    /// The final policy as a policy that believes `told`: the truth, or anything else.
+    /// The final policy, given the context `told`: the true one, or any other.
     pub fn policy(&self, told: &Hidden) -> impl Policy + use<> {
         Walker::new(self.gaits.clone(), told)
     }

@@ -1,13 +1,11 @@
 //! Actions and values of many observations at once, under one belief and task or each under its own.
 
+use super::acting::Ready;
 use super::session::Adapted;
-use super::{Agent, Known, Model, TaskPolicy};
+use super::{Acting, Agent, Model};
 use crate::belief::Evidence;
 use crate::error::LearnError;
-use crate::fb::observations::States;
 use crate::latent;
-use crate::planner::Planner;
-use crate::planner::graph::argmax;
 use std::sync::Arc;
 use windvane_world::{Actions, ContextId};
 
@@ -15,12 +13,7 @@ use windvane_world::{Actions, ContextId};
 #[derive(Debug)]
 pub struct Prepared {
     agent: Arc<Agent>,
-    known: Known,
-    /// Task vectors, `[groups * d]`.
-    z: Vec<f32>,
-    groups: usize,
-    /// Listed states: Q of every action everywhere, `[groups * states * actions]`.
-    q: Vec<f32>,
+    ready: Ready,
 }
 
 impl Agent {
@@ -43,14 +36,10 @@ impl Agent {
                 latent::shifted(z.to_vec(), &belief.shift)
             })
             .collect();
-        // Nobody tells the context's id, so Oracle-ID is told that it is none it knows.
+        // Nobody knows the context's id: to Oracle-ID it is none of training.
         let evidence: Vec<&Evidence> = (0..groups).map(|i| &each(i).0.evidence).collect();
         let known = self.known(&vec![ContextId(u64::MAX); groups], &evidence);
-        let q = match &self.model {
-            Model::Listed(model) => self.listed_values(model, &known, &z, Planner::None, TaskPolicy::Greedy),
-            Model::Observations(_) => Vec::new(),
-        };
-        Ok(Prepared { agent: self.clone(), known, z, groups, q })
+        Ok(Prepared { agent: self.clone(), ready: self.ready(known, z, Acting::F_ALONE) })
     }
 }
 
@@ -59,33 +48,9 @@ impl Prepared {
     pub fn act(&self, obs: &[f32]) -> Result<Actions, LearnError> {
         let rows = self.check(obs)?;
         let mut actions = self.agent.spec().action.actions(rows);
-        if rows == 0 {
-            return Ok(actions);
-        }
-        match &self.agent.model {
-            Model::Listed(model) => {
-                let (table, n) = (model.table(), model.table().actions());
-                for q in self.listed_q(obs).chunks_exact(n) {
-                    actions.push(table.discretizer().action(q, model.config().gamma).as_action());
-                }
-            }
-            Model::Observations(model) => {
-                let (codec, states) = (model.codec.actions(), self.states(obs)?);
-                match model.n_choices() {
-                    Some(n) => {
-                        let candidates = codec.candidates();
-                        for q in model.action_values(&states).chunks_exact(n) {
-                            let best = argmax(q);
-                            actions.push(codec.action(best, &candidates[best]).as_action());
-                        }
-                    }
-                    None => {
-                        for vector in model.actions(&states).chunks_exact(codec.width()) {
-                            actions.push(codec.action(0, vector).as_action());
-                        }
-                    }
-                }
-            }
+        if rows > 0 {
+            let chosen = self.agent.choose(&self.ready, obs);
+            chosen.iter().for_each(|action| actions.push(action.as_action()));
         }
         Ok(actions)
     }
@@ -107,18 +72,18 @@ impl Prepared {
         if rows == 0 {
             return Ok(Vec::new());
         }
-        let model = match &self.agent.model {
-            Model::Observations(model) if model.codec.actions().n_actions().is_none() => model,
-            _ if actions.is_some() => {
-                return wrong("given, but values are of all actions there are; expected none".into());
-            }
-            Model::Listed(_) => return Ok(self.listed_q(obs)),
-            Model::Observations(model) => model,
+        let vectors = match &self.agent.model {
+            Model::Observations(model) if model.codec.actions().n_actions().is_none() => Some(model),
+            _ => None,
         };
-        if actions.is_none() && model.n_choices().is_some() {
-            return Ok(model.action_values(&self.states(obs)?));
+        if actions.is_some() && vectors.is_none() {
+            return wrong("given, but values are of all actions there are; expected none".into());
         }
-        let states = self.states(obs)?;
+        if let (None, Some(q)) = (actions, self.agent.q(&self.ready, obs)) {
+            return Ok(q);
+        }
+        let Some(model) = vectors else { return Ok(Vec::new()) };
+        let states = self.agent.states(model, obs, &self.ready.known, &self.ready.z);
         let encoded = match actions {
             None => model.actions(&states),
             Some(actions) => {
@@ -135,29 +100,8 @@ impl Prepared {
     /// How many values [`Self::q`] has of each observation; nothing where an actor chooses.
     pub fn n_actions(&self) -> Option<usize> {
         match &self.agent.model {
-            Model::Listed(model) => Some(model.table().actions()),
+            Model::Listed(model) => Some(model.table.actions()),
             Model::Observations(model) => model.n_choices(),
-        }
-    }
-
-    fn listed_q(&self, obs: &[f32]) -> Vec<f32> {
-        let Some(table) = self.agent.table() else { return Vec::new() };
-        let (n, dims) = (table.actions(), self.agent.spec().obs_dim());
-        let one = self.q.len() / self.groups;
-        let row = |(i, obs): (usize, &[f32])| {
-            let group = if self.groups == 1 { 0 } else { i };
-            &self.q[group * one + table.nearest(obs) * n..][..n]
-        };
-        obs.chunks_exact(dims).enumerate().flat_map(row).copied().collect()
-    }
-
-    fn states(&self, obs: &[f32]) -> Result<States, LearnError> {
-        match &self.agent.model {
-            Model::Observations(model) => Ok(self.agent.states(model, obs, &self.known, &self.z)),
-            Model::Listed(_) => {
-                let problem = "states are listed; there is no encoding of them".into();
-                Err(LearnError::Config { origin: "batch".into(), problem })
-            }
         }
     }
 
@@ -173,8 +117,8 @@ impl Prepared {
             return wrong(format!("\"{name}\" of row {row} is {}, expected a finite number", obs[place]));
         }
         let rows = obs.len() / dims.len();
-        if self.groups != 1 && self.groups != rows && rows > 0 {
-            return wrong(format!("{rows} rows for {} beliefs or tasks", self.groups));
+        if self.ready.count != 1 && self.ready.count != rows && rows > 0 {
+            return wrong(format!("{rows} rows for {} beliefs or tasks", self.ready.count));
         }
         Ok(rows)
     }

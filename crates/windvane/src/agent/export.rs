@@ -3,26 +3,26 @@
 use super::{Agent, AgentSettings, Belief, Model, card};
 use crate::agent::task::Visited;
 use crate::belief::{BeliefEncoder as _, StateEvidence, TransitionSet};
-use crate::data::state_table::TableCard;
+use crate::data::state_table::TableGraph;
 use crate::data::{Codec, StateTable};
 use crate::device::DeviceName;
 use crate::error::LearnError;
 use crate::fb::conditioning::Conditioner;
 use crate::fb::{ListedModel, ObservationModel};
-use crate::features::correction::{Corrector, CorrectorCard};
-use crate::features::{Phi, PhiCard};
+use crate::features::correction::{Corrector, ExportedCorrector};
+use crate::features::{ExportedPhi, Phi};
 use crate::methods::{self, Method};
 use crate::nn::{NnError, TensorFile, upload};
 use crate::train::checkpoint::write_atomically;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
-use windvane_world::{ContextId, EnvSpec};
+use windvane_world::EnvSpec;
 
 /// What `format` says.
 const FORMAT: &str = "windvane-agent";
 /// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The files.
 const CONFIG: &str = "config.json";
 const MODEL: &str = "model.safetensors";
@@ -43,19 +43,19 @@ pub(super) struct Config {
     pub(super) env: EnvSpec,
     pub(super) seed: u64,
     settings: AgentSettings,
-    states: StatesCard,
-    conditioner: ConditionerCard,
+    states: ExportedStates,
+    conditioner: Conditioner,
     /// Features that were learned beforehand.
-    features: Option<PhiCard>,
-    correction: Option<CorrectorCard>,
+    features: Option<ExportedPhi>,
+    correction: Option<ExportedCorrector>,
 }
 
 /// What is known of states.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum StatesCard {
+enum ExportedStates {
     Listed {
-        table: TableCard,
+        table: TableGraph,
         belief: bool,
         given_features: bool,
     },
@@ -64,14 +64,6 @@ enum StatesCard {
         /// Groups that the belief or predictor has embeddings of; nothing where there is none.
         groups: Option<usize>,
     },
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ConditionerCard {
-    Nothing,
-    Belief { scale: f32 },
-    ContextId { contexts: Vec<ContextId> },
 }
 
 impl Agent {
@@ -102,25 +94,20 @@ impl Agent {
         if !self.calibration.is_empty() {
             put("ood/calibration", &self.calibration, self.calibration.len());
         }
-        let conditioner = match &self.conditioner {
-            Conditioner::Nothing => ConditionerCard::Nothing,
-            Conditioner::Belief { mean, scale } => {
-                put("conditioner/mean", mean, mean.len());
-                ConditionerCard::Belief { scale: *scale }
-            }
-            Conditioner::ContextId { contexts } => ConditionerCard::ContextId { contexts: contexts.clone() },
-        };
+        if let Conditioner::Belief { mean, .. } = &self.conditioner {
+            put("conditioner/mean", mean, mean.len());
+        }
         let mut features = None;
         let states = match &self.model {
             Model::Listed(model) => {
-                let (table, rho, counts) = model.table().export();
-                put("states/rho", &rho, model.table().states());
-                put("states/counts", &counts, model.table().vocabulary());
+                let (table, counts) = model.table.export();
+                put("states/rho", model.table.rho(), model.table.states());
+                put("states/counts", &counts, model.table.vocabulary());
                 if model.has_given_features() {
                     put("features/given", &self.visited.b, self.dim());
                 }
-                model.params().save(file, "fb/");
-                StatesCard::Listed {
+                model.params.save(file, "fb/");
+                ExportedStates::Listed {
                     table,
                     belief: self.belief.is_some(),
                     given_features: model.has_given_features(),
@@ -134,7 +121,7 @@ impl Agent {
                 }
                 features = model.given_features().map(|phi| phi.export(file));
                 let groups = self.predictor().map(|belief| belief.embeddings().len() / belief.dim());
-                StatesCard::Observations { codec: (*model.codec).clone(), groups }
+                ExportedStates::Observations { codec: (*model.codec).clone(), groups }
             }
         };
         if let Some(belief) = &self.belief {
@@ -150,7 +137,7 @@ impl Agent {
             seed: self.seed,
             settings: self.settings.clone(),
             states,
-            conditioner,
+            conditioner: self.conditioner.clone(),
             features,
             correction: self.corrector.as_ref().map(|corrector| corrector.export(file)),
         }
@@ -193,19 +180,15 @@ impl Agent {
             |name: &str| NnError::Parameter { name: name.to_owned(), problem: "is not in the file".into() };
         let values = |name: &str| file.values(name).map(<[f32]>::to_vec).ok_or_else(|| missing(name));
         let wrong = |problem: String| LearnError::Config { origin: CONFIG.into(), problem };
-        let Config { method, env, seed, settings, states, conditioner, features, correction, .. } = config;
-        let conditioner = match conditioner {
-            ConditionerCard::Nothing => Conditioner::Nothing,
-            ConditionerCard::Belief { scale } => {
-                Conditioner::Belief { mean: values("conditioner/mean")?, scale }
-            }
-            ConditionerCard::ContextId { contexts } => Conditioner::ContextId { contexts },
-        };
+        let Config { method, env, seed, settings, states, mut conditioner, features, correction, .. } =
+            config;
+        if let Conditioner::Belief { mean, .. } = &mut conditioner {
+            *mean = values("conditioner/mean")?;
+        }
         let (model, belief, visited) = match states {
-            StatesCard::Listed { table, belief, given_features } => {
-                let table =
-                    StateTable::import(table, &env, &values("states/rho")?, &values("states/counts")?)?;
-                let table = Arc::new(table);
+            ExportedStates::Listed { table, belief, given_features } => {
+                let (rho, counts) = (values("states/rho")?, values("states/counts")?);
+                let table = Arc::new(StateTable::import(table, &env, rho, &counts)?);
                 let belief = if belief {
                     let mut belief = StateEvidence::new(table.clone(), &settings.belief, seed, device)?;
                     belief.params_mut().load(file, "belief/")?;
@@ -216,11 +199,11 @@ impl Agent {
                 let given = if given_features { Some(values("features/given")?) } else { None };
                 let persistence = settings.belief.block_persistence;
                 let mut model = ListedModel::new(table, given, &settings.fb, persistence, seed, device)?;
-                model.params_mut().load(file, "fb/")?;
+                model.params.load(file, "fb/")?;
                 let visited = Visited::listed(&model);
                 (Model::Listed(model), belief, visited)
             }
-            StatesCard::Observations { codec, groups } => {
+            ExportedStates::Observations { codec, groups } => {
                 if codec.spec() != &env {
                     return Err(wrong(format!("the codec is of another environment than {}", env.name)));
                 }
@@ -235,14 +218,10 @@ impl Agent {
                     }
                     None => None,
                 };
-                let given = features.map(|card| Phi::import(card, file, device)).transpose()?;
-                let count = match &conditioner {
-                    Conditioner::ContextId { contexts } => contexts.len(),
-                    _ => 0,
-                };
+                let given = features.map(|features| Phi::import(features, file, device)).transpose()?;
                 let mut model = ObservationModel::new(
                     codec.clone(),
-                    conditioner.width(count),
+                    conditioner.width(),
                     belief.clone(),
                     given,
                     (&settings.fb, &settings.actor),
@@ -272,9 +251,9 @@ impl Agent {
         let mut agent = Self::new(method, seed, settings, model, belief, conditioner, visited);
         agent.calibration = file.values("ood/calibration").map(<[f32]>::to_vec).unwrap_or_default();
         agent.corrector = match correction {
-            Some(card) => {
+            Some(correction) => {
                 let corrector =
-                    Corrector::import(card, file, device).ok_or_else(|| missing("correction/sa"))?;
+                    Corrector::import(correction, file, device).ok_or_else(|| missing("correction/sa"))?;
                 Some(Arc::new(corrector))
             }
             None => None,

@@ -1,33 +1,33 @@
 //! A trained agent: from a context to a belief, from a reward to a task vector, from both to actions.
 
+mod acting;
 pub mod batch;
 mod card;
 pub mod confidence;
 mod explore;
 pub mod export;
 mod rollout;
-pub(crate) use rollout::Rollout;
+mod rows;
 pub mod session;
 pub mod task;
 
+pub use acting::{Acting, TaskPolicy};
 pub use confidence::Confidence;
+pub(crate) use rollout::Rollout;
 pub use session::{Adapted, Session};
 
 use crate::belief::{BeliefConfig, BeliefEncoder, Evidence, StateEvidence, TransitionSet, evidence_of};
 use crate::data::{Codec, EncoderConfig, StateTable};
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, EvalConfig};
 use crate::fb::actor::ActorConfig;
 use crate::fb::conditioning::Conditioner;
-use crate::fb::observations::States;
 use crate::fb::tasks::cone_means;
 use crate::fb::{FbConfig, ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, Transitions};
 use crate::latent;
 use crate::methods::{Draw, Method};
 use crate::planner::nodes::Nodes;
-use crate::planner::{Graph, Planner, PlannerConfig};
-use rayon::prelude::*;
+use crate::planner::{Planner, PlannerConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 use task::Visited;
@@ -47,57 +47,6 @@ pub struct AgentSettings {
     pub actor: ActorConfig,
     /// The planner.
     pub planner: PlannerConfig,
-}
-
-/// How a task becomes actions by F alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskPolicy {
-    /// Greedy on F(s, a, z) z for the task's own vector z (paper).
-    #[default]
-    Greedy,
-    /// Generalised policy improvement on listed states: the best of the policies for the goals that the task rewards most, each
-    /// valued by its own successor measure, max over g of F(s, a, B(g)) z.
-    Gpi,
-}
-
-impl TaskPolicy {
-    /// Its name in tables.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Greedy => "greedy on z",
-            Self::Gpi => "policy improvement over goals",
-        }
-    }
-}
-
-/// How an agent is to act.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Acting {
-    /// Whether its belief goes on learning.
-    pub belief: BeliefMode,
-    /// Who chooses actions.
-    pub planner: Planner,
-    /// How a task becomes actions by F alone.
-    pub task_policy: TaskPolicy,
-    /// How far task vectors go toward the belief, where they were drawn around it in training; 0: not at all.
-    pub blend: f32,
-}
-
-impl Acting {
-    /// F alone, the belief frozen.
-    pub const F_ALONE: Self = Self {
-        belief: BeliefMode::Frozen,
-        planner: Planner::None,
-        task_policy: TaskPolicy::Greedy,
-        blend: 0.0,
-    };
-
-    /// As an evaluation asks for.
-    pub(crate) fn of(config: &EvalConfig, belief: BeliefMode) -> Self {
-        let EvalConfig { planner, task_policy, blend, .. } = *config;
-        Self { belief, planner, task_policy, blend }
-    }
 }
 
 /// F and B, on listed states or on observations.
@@ -178,7 +127,7 @@ impl Agent {
         visited: Visited,
     ) -> Self {
         let average = match &model {
-            Model::Listed(model) => model.table().average(),
+            Model::Listed(model) => model.table.average(),
             Model::Observations(_) => Vec::new(),
         };
         Self {
@@ -211,7 +160,7 @@ impl Agent {
     /// The visible side of its environment.
     pub fn spec(&self) -> &EnvSpec {
         match &self.model {
-            Model::Listed(model) => model.table().world_spec(),
+            Model::Listed(model) => model.table.world_spec(),
             Model::Observations(model) => model.codec.spec(),
         }
     }
@@ -228,7 +177,7 @@ impl Agent {
 
     /// The listed states; nothing where observations are encoded.
     pub fn table(&self) -> Option<&Arc<StateTable>> {
-        self.listed().map(ListedModel::table)
+        self.listed().map(|model| &model.table)
     }
 
     /// F and B on listed states; nothing where observations are encoded.
@@ -363,7 +312,7 @@ impl Agent {
     pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
         match &self.model {
             Model::Listed(model) => {
-                let (table, dim) = (model.table(), self.dim());
+                let (table, dim) = (&model.table, self.dim());
                 let b = |obs: &[f32]| &self.visited.b[table.nearest(obs) * dim..][..dim];
                 obs.chunks_exact(self.spec().obs_dim()).flat_map(b).copied().collect()
             }
@@ -376,7 +325,7 @@ impl Agent {
         let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
         let seen = match &self.model {
             Model::Listed(model) => {
-                let table = model.table();
+                let table = &model.table;
                 Transitions::listed(table, context.iter().flat_map(|trajectory| table.tokens_of(trajectory)))
             }
             Model::Observations(model) => {
@@ -398,42 +347,6 @@ impl Agent {
         let axes = cone_means(&centred, centred.len() / (tasks.len() / dim), dim);
         let both = tasks.chunks_exact(dim).zip(axes.chunks_exact(dim));
         both.flat_map(|(z, axis)| latent::toward(z, axis, share)).collect()
-    }
-
-    /// Q of every action in every listed state, `[count * states * actions]`, for what is known of each context and its task
-    /// `[count * d]`.
-    pub(crate) fn listed_values(
-        &self,
-        model: &ListedModel,
-        known: &Known,
-        tasks: &[f32],
-        planner: Planner,
-        task_policy: TaskPolicy,
-    ) -> Vec<f32> {
-        match (planner, task_policy) {
-            (Planner::None, TaskPolicy::Greedy) => return model.action_values(&known.dynamics, tasks),
-            (Planner::None, TaskPolicy::Gpi) => return model.improved_values(&known.dynamics, tasks),
-            (Planner::Sweeps, _) => {}
-        }
-        let (vocabulary, dim) = (model.table().vocabulary(), self.dim());
-        let each = known.dynamics.par_chunks_exact(vocabulary).zip(tasks.par_chunks_exact(dim));
-        let values = each.map(|(p, z)| {
-            let graph = Graph::listed(model.table(), p, self.settings.belief.block_persistence);
-            graph.optimise(&self.rewards(z), model.config().gamma, self.settings.planner.sweeps).1
-        });
-        values.collect::<Vec<_>>().concat()
-    }
-
-    /// Q of every action in every listed state for one context and task: for figures and diagnostics.
-    pub(crate) fn q_table(
-        &self,
-        context: ContextId,
-        trajectory: &Trajectory,
-        z: &[f32],
-        planner: Planner,
-    ) -> Option<Vec<f32>> {
-        let known = self.known_after(context, trajectory);
-        Some(self.listed_values(self.listed()?, &known, z, planner, TaskPolicy::Greedy))
     }
 
     /// What is known of a context after a trajectory in it.
@@ -463,49 +376,4 @@ impl Agent {
             Nodes::new(codec.clone(), &self.visited.states, &device.unwrap_or_default())
         })
     }
-
-    /// The values of all nodes for a context and a task, and whether one can be at each.
-    pub(crate) fn node_values(&self, model: &ObservationModel, h: &[f32], z: &[f32]) -> Option<NodeValues> {
-        let predictor = self.predictor()?;
-        let nodes = self.nodes(&model.codec);
-        let rewards = self.rewards(z);
-        let reward: Vec<f32> = nodes.rows().iter().map(|&row| rewards[row]).collect();
-        let graph = nodes.graph(predictor, h);
-        let (v, _) = graph.optimise(&reward, model.config.gamma, self.settings.planner.sweeps);
-        Some(NodeValues { v, reachable: nodes.reachability(predictor, h) })
-    }
-
-    /// The value of each candidate action at an observation under such a plan.
-    pub(crate) fn planned_values(
-        &self,
-        model: &ObservationModel,
-        plan: &NodeValues,
-        obs: &[f32],
-        h: &[f32],
-    ) -> Vec<f32> {
-        let Some(predictor) = self.predictor() else { return Vec::new() };
-        let nodes = self.nodes(&model.codec);
-        nodes.between(&plan.v, &plan.reachable, &nodes.after(predictor, obs, h))
-    }
-
-    /// States as the model takes them.
-    pub(crate) fn states(&self, model: &ObservationModel, obs: &[f32], known: &Known, z: &[f32]) -> States {
-        let (groups, width) = (z.len() / self.dim(), model.condition_width());
-        let mut task = Vec::with_capacity(groups * (width + self.dim()));
-        for (group, z) in z.chunks_exact(self.dim()).enumerate() {
-            match known.inputs.get(group * width..(group + 1) * width) {
-                Some(input) if width > 0 => task.extend_from_slice(input),
-                _ => task.resize(task.len() + width, 0.0),
-            }
-            task.extend_from_slice(z);
-        }
-        model.states(obs, task, &known.beliefs, groups)
-    }
-}
-
-/// Values of nodes, and whether one can be at each, 0 to 1.
-#[derive(Clone, Debug)]
-pub(crate) struct NodeValues {
-    pub(crate) v: Vec<f32>,
-    pub(crate) reachable: Vec<f32>,
 }

@@ -11,20 +11,20 @@
 //! # Ok::<(), windvane::LearnError>(())
 //! ```
 
+use super::acting::{Ready, Trail};
+use super::rows::Rows;
 use super::task::{Inference, TaskCode};
-use super::{Agent, Confidence, Known, Model, NodeValues, TaskPolicy};
-use crate::belief::{Evidence, Posteriors, RowPredictor, fits};
+use super::{Acting, Agent, Confidence, Model, TaskPolicy};
+use crate::belief::{Evidence, Posteriors, fits};
 use crate::error::LearnError;
-use crate::fb::ObservationModel;
+use crate::eval::BeliefMode;
 use crate::fb::conditioning::Conditioner;
-use crate::fb::row::RowNet;
 use crate::latent;
 use crate::planner::Planner;
-use crate::planner::graph::argmax;
 use std::sync::Arc;
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, ActionBuf, ContextId, Prompt};
+use windvane_world::{ActionBuf, ContextId, Prompt};
 
 /// How many times the range of its data an observation may lie outside of it.
 const FARTHEST: f32 = 10.0;
@@ -43,37 +43,13 @@ pub struct Adapted {
 pub struct Session {
     adapted: Adapted,
     task: TaskCode,
-    z: Vec<f32>,
-    known: Known,
-    online: bool,
-    planner: Planner,
-    task_policy: TaskPolicy,
-    /// Listed states: Q of every action everywhere.
-    q: Vec<f32>,
-    /// Observations: networks for a few rows, and the planner's values.
-    rows: Rows,
-    plan: Option<NodeValues>,
+    acting: Acting,
+    ready: Ready,
+    /// Networks for single rows, where they have such a form.
+    rows: Option<Rows>,
     trail: Trail,
     /// Smallest and largest value of each number that an observation may have.
     limits: Vec<[f32; 2]>,
-}
-
-/// Networks for a few rows; empty where a network has no such form.
-#[derive(Debug, Default)]
-struct Rows {
-    forward: Vec<RowNet>,
-    actor: Option<RowNet>,
-    predictor: Option<RowPredictor>,
-}
-
-/// What happened since the evidence was last added to, and the action that is being held.
-#[derive(Debug, Default)]
-struct Trail {
-    held: Option<ActionBuf>,
-    left: usize,
-    obs: Vec<f32>,
-    done: Vec<ActionBuf>,
-    stale: usize,
 }
 
 impl Agent {
@@ -140,26 +116,18 @@ impl Adapted {
             [low - margin, high + margin]
         };
         let mut session = Session {
-            z: Vec::new(),
-            known: Known::default(),
-            online: false,
-            planner: Planner::None,
-            task_policy: TaskPolicy::Greedy,
-            q: Vec::new(),
-            rows: Rows::default(),
-            plan: None,
+            acting: Acting::F_ALONE,
+            ready: Ready::default(),
+            rows: Rows::new(&self.agent),
             trail: Trail::default(),
             limits: (0..dims).map(limit).collect(),
             adapted: self.clone(),
             task,
         };
-        session.begin_rows();
         session.update();
         Ok(session)
     }
-}
 
-impl Adapted {
     /// Whether a task vector is one of the agent's.
     fn check(&self, task: &TaskCode) -> Result<(), LearnError> {
         let dim = self.agent.dim();
@@ -190,14 +158,15 @@ fn confidence(agent: &Agent, evidence: &Evidence, ood_score: Option<f32>) -> Con
 impl Session {
     /// The same with a belief that goes on learning while it acts.
     #[must_use]
-    pub fn online(self) -> Self {
-        Self { online: true, ..self }
+    pub fn online(mut self) -> Self {
+        self.acting.belief = BeliefMode::Online;
+        self
     }
 
     /// The same with another choice of who acts: F alone, in one of two ways, or the planner.
     #[must_use]
     pub fn by(mut self, planner: Planner, task_policy: TaskPolicy) -> Self {
-        (self.planner, self.task_policy) = (planner, task_policy);
+        (self.acting.planner, self.acting.task_policy) = (planner, task_policy);
         self.update();
         self
     }
@@ -238,25 +207,26 @@ impl Session {
 
     /// The next action.
     pub fn act(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
-        if let Some(held) = self.trail.held.clone().filter(|_| self.trail.left > 0) {
-            self.check(obs)?;
-            self.trail.left -= 1;
+        self.check(obs)?;
+        if let Some(held) = self.trail.next() {
             return Ok(held);
         }
         let action = self.decide(obs)?;
-        if let Model::Observations(model) = &self.adapted.agent.model {
-            self.trail.held = Some(action.clone());
-            self.trail.left = model.codec.action_repeat() - 1;
-        }
+        self.trail.hold(action.clone(), self.adapted.agent.action_repeat() - 1);
         Ok(action)
     }
 
     /// The action that F chooses at `obs`, whatever is being held.
     pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
         self.check(obs)?;
-        let mut action = self.choose(obs);
+        let q = self.q(obs);
         let Adapted { agent, evidence, .. } = &self.adapted;
-        if self.online && agent.listed().is_none() && evidence.transitions() < agent.settings.belief.probe {
+        let mut action = match (q, &mut self.rows) {
+            (Some(q), _) => agent.best_action(&q, agent.settings.fb.gamma),
+            (None, Some(rows)) => rows.act(obs).unwrap_or_else(|| agent.spec().action.buffer()),
+            (None, None) => agent.choose(&self.ready, obs).remove(0),
+        };
+        if self.acting.belief == BeliefMode::Online && agent.probes(evidence) {
             let mut rng = stream(agent.seed, "probe", &[evidence.transitions() as u64]);
             agent.spec().action.sample(&mut rng, &mut action);
         }
@@ -273,7 +243,7 @@ impl Session {
     /// Value F z / d of each action at `obs`; empty where an actor chooses.
     pub fn values(&mut self, obs: &[f32]) -> Result<Vec<f32>, LearnError> {
         self.check(obs)?;
-        Ok(self.q(obs))
+        Ok(self.q(obs).unwrap_or_default())
     }
 
     /// Sees where an action led. Only a session that is [`Session::online`] learns from it.
@@ -284,31 +254,10 @@ impl Session {
         if !spec.action.contains(action.as_action()) {
             return Err(spec.action.reject(&spec.name, action.as_action()).into());
         }
-        if !self.online || self.adapted.agent.belief().is_none() {
-            return Ok(());
-        }
-        let (repeat, refresh) = match &self.adapted.agent.model {
-            Model::Listed(_) => (1, 1),
-            Model::Observations(model) => {
-                (model.codec.action_repeat(), self.adapted.agent.settings.belief.refresh)
-            }
-        };
-        let trail = &mut self.trail;
-        if trail.done.is_empty() {
-            trail.obs.clear();
-            trail.obs.extend_from_slice(obs);
-        }
-        trail.obs.extend_from_slice(next);
-        trail.done.push(action.clone());
-        trail.stale += 1;
-        if trail.done.len() < repeat {
-            return Ok(());
-        }
-        let actions: Vec<Action<'_>> = trail.done.iter().map(ActionBuf::as_action).collect();
         let Adapted { agent, evidence, .. } = &mut self.adapted;
-        let news = agent.belief().is_some_and(|belief| belief.observe_step(evidence, &trail.obs, &actions));
-        trail.done.clear();
-        if news && trail.stale >= refresh {
+        if self.acting.belief == BeliefMode::Online
+            && self.trail.observe(agent, evidence, (obs, action.as_action(), next))
+        {
             self.refresh();
         }
         Ok(())
@@ -354,122 +303,23 @@ impl Session {
         Ok(())
     }
 
-    fn begin_rows(&mut self) {
-        let agent = &self.adapted.agent;
-        let Model::Observations(model) = &agent.model else { return };
-        let weights = model.params.weights();
-        let blank = vec![0.0; model.condition_width() + agent.dim()];
-        let backward = (model.backward_map(), &weights);
-        let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
-        // Oracle-ID is told embeddings of groups, zeros where it knows none: its predictor is the conditioned one too.
-        let told = !matches!(agent.conditioner, Conditioner::Nothing);
-        self.rows = Rows {
-            forward: nets.collect::<Option<Vec<_>>>().unwrap_or_default(),
-            actor: model.actor.as_ref().and_then(|actor| actor.row(backward, &blank, agent.dim())),
-            predictor: model.predictor.as_ref().map(|belief| belief.row_predictor(told)),
-        };
-    }
-
     /// Makes belief and task ready to act on.
     fn update(&mut self) {
-        let agent = self.adapted.agent.clone();
-        // Nobody tells the context's id, so Oracle-ID is told that it is none it knows.
-        self.known = agent.known(&[ContextId(u64::MAX)], &[&self.adapted.evidence]);
-        self.z = latent::shifted(self.task.z.clone(), &self.adapted.shift);
-        match &agent.model {
-            Model::Listed(model) => {
-                let (planner, task_policy) = (self.planner, self.task_policy);
-                self.q = agent.listed_values(model, &self.known, &self.z, planner, task_policy);
-            }
-            Model::Observations(model) => {
-                let mut input = self.known.inputs.clone();
-                input.resize(model.condition_width(), 0.0);
-                let task = [&input[..], &self.z].concat();
-                self.rows.forward.iter_mut().chain(&mut self.rows.actor).for_each(|row| row.fix(&task));
-                if let (Some(row), Some(belief)) = (&mut self.rows.predictor, &model.predictor)
-                    && !self.known.beliefs.is_empty()
-                {
-                    belief.tell(row, &self.known.beliefs);
-                }
-                self.plan = match self.planner {
-                    Planner::Sweeps => agent.node_values(model, &self.known.beliefs, &self.z),
-                    Planner::None => None,
-                };
-            }
+        let Adapted { agent, evidence, shift, .. } = &self.adapted;
+        // Nobody knows the context's id: to Oracle-ID it is none of training.
+        let known = agent.known(&[ContextId(u64::MAX)], &[evidence]);
+        let z = latent::shifted(self.task.z.clone(), shift);
+        self.ready = agent.ready(known, z, self.acting);
+        if let Some(rows) = &mut self.rows {
+            rows.fix(&self.ready);
         }
     }
 
-    /// Q of each action at `obs`; empty where an actor chooses.
-    fn q(&mut self, obs: &[f32]) -> Vec<f32> {
-        let agent = self.adapted.agent.clone();
-        match &agent.model {
-            Model::Listed(model) => {
-                let actions = model.table().actions();
-                self.q[model.table().nearest(obs) * actions..][..actions].to_vec()
-            }
-            Model::Observations(model) => {
-                if let Some(plan) = &self.plan {
-                    return agent.planned_values(model, plan, obs, &self.known.beliefs);
-                }
-                let Some(n) = model.n_choices() else { return Vec::new() };
-                if self.rows.forward.is_empty() {
-                    return model.action_values(&agent.states(model, obs, &self.known, &self.z));
-                }
-                self.q_by_rows(model, obs, n)
-            }
-        }
-    }
-
-    /// Q of each action to choose from, by networks for a few rows: one row for each action, unless F has a head for each.
-    fn q_by_rows(&mut self, model: &ObservationModel, obs: &[f32], n: usize) -> Vec<f32> {
-        let (codec, head, z) = (&model.codec, model.config.value_head, &self.z);
-        let s = codec.encode(obs);
-        let (states, actions) = match &mut self.rows.predictor {
-            Some(predictor) => {
-                let sa =
-                    codec.actions().candidates().iter().map(|a| [&s[..], a].concat()).collect::<Vec<_>>();
-                let scales = codec.change_scale();
-                let change = predictor.predict(&sa.concat()).chunks_exact(scales.len()); // [n, dims]
-                let next = change.flat_map(|change| obs.iter().zip(change.iter().zip(scales)));
-                let next: Vec<f32> = next.map(|(x, (change, scale))| x + change * scale).collect();
-                (codec.encode(&next), Vec::new())
-            }
-            None if codec.actions().n_actions().is_none() => {
-                (s.repeat(n), codec.actions().candidates().concat())
-            }
-            None => (s, Vec::new()),
-        };
-        let (width, share) = (head.width(z.len()), 1.0 / self.rows.forward.len() as f32);
-        let mut values = vec![0.0; n];
-        for row in &mut self.rows.forward {
-            let raw = row.forward(&states, &actions).chunks_exact(width); // [n, width]
-            values.iter_mut().zip(raw).for_each(|(q, raw)| *q += share * head.value(raw, z));
-        }
-        values
-    }
-
-    fn choose(&mut self, obs: &[f32]) -> ActionBuf {
-        let agent = self.adapted.agent.clone();
-        match &agent.model {
-            Model::Listed(model) => {
-                let q = self.q(obs);
-                model.table().discretizer().action(&q, model.config().gamma)
-            }
-            Model::Observations(model) => {
-                let codec = model.codec.actions();
-                if model.n_choices().is_some() || self.plan.is_some() {
-                    let best = argmax(&self.q(obs));
-                    return codec.action(best, &codec.candidates()[best]);
-                }
-                let vector = match &mut self.rows.actor {
-                    Some(actor) => {
-                        let s = model.codec.encode(obs);
-                        actor.forward(&s, &[]).iter().map(|x| x.tanh()).collect()
-                    }
-                    None => model.actions(&agent.states(model, obs, &self.known, &self.z)),
-                };
-                codec.action(0, &vector)
-            }
+    /// Q of each action at `obs`; nothing where an actor chooses.
+    fn q(&mut self, obs: &[f32]) -> Option<Vec<f32>> {
+        match &mut self.rows {
+            Some(rows) if !self.ready.plans() => rows.q(obs, &self.ready.z),
+            _ => self.adapted.agent.q(&self.ready, obs),
         }
     }
 }

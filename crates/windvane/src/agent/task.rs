@@ -54,7 +54,7 @@ pub struct TaskCode {
 impl Visited {
     /// All listed states.
     pub(crate) fn listed(model: &ListedModel) -> Self {
-        let table = model.table();
+        let table = &model.table;
         let mut states = vec![0.0; table.states() * table.spec().obs_dim()];
         let rows = states.chunks_exact_mut(table.spec().obs_dim());
         rows.enumerate().for_each(|(state, obs)| table.write_obs(state, obs));
@@ -62,7 +62,7 @@ impl Visited {
             states,
             shares: table.rho().to_vec(),
             b: model.backward(),
-            dim: model.config().dim,
+            dim: model.config.dim,
             centred: false,
         }
     }
@@ -179,11 +179,11 @@ impl Visited {
         let centre = mean(&mut rewards.iter().map(|r| f64::from(*r)));
         let centred: Vec<f32> = rewards.iter().map(|r| (f64::from(*r) - centre) as f32).collect();
         let z = self.solve(&self.b, &centred, &self.shares, false, Inference::LeastSquares);
-        let told = self
+        let expressed = self
             .b
             .chunks_exact(self.dim)
             .map(|b| b.iter().zip(&z).map(|(b, z)| f64::from(b * z)).sum::<f64>());
-        let left = mean(&mut told.zip(&centred).map(|(told, r)| (f64::from(*r) - told).powi(2)));
+        let left = mean(&mut expressed.zip(&centred).map(|(x, r)| (f64::from(*r) - x).powi(2)));
         let all = mean(&mut centred.iter().map(|r| f64::from(*r).powi(2)));
         if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 }
     }

@@ -46,8 +46,6 @@ pub struct BeliefConfig {
     pub predictor_width: usize,
     /// Weight of the KL term toward a unit Gaussian; the paper names the prior but no weight, its code has none.
     pub kl: f64,
-    /// Whether training samples h from its Gaussian, as the paper does, or takes its mean.
-    pub sample: bool,
     /// Gradient steps.
     pub steps: u64,
     /// Contexts per step.
@@ -119,7 +117,6 @@ impl Default for BeliefConfig {
             decoder: Decoder::Gated,
             predictor_width: 256,
             kl: 1e-5,
-            sample: true,
             steps: 2000,
             batch: 64,
             queries: 32,
@@ -203,7 +200,7 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     /// Takes a trajectory into the evidence.
     fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory);
 
-    /// Takes consecutive steps, as many as an action is held, into the evidence; whether that told anything new.
+    /// Takes consecutive steps, as many as an action is held, into the evidence; whether that says anything new.
     /// `obs` has one row more than there are actions.
     fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool;
 

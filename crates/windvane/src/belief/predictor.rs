@@ -56,8 +56,8 @@ impl PredictorNet {
                 let output = wide / (1 + dim);
                 let jacobian = out.clone().narrow(1, output, output * dim);
                 let jacobian = jacobian.reshape([groups, rows / groups * output, *dim]);
-                let told = jacobian.matmul(h.reshape([groups, *dim, 1])).reshape([rows, output]);
-                out.narrow(1, 0, output) + told
+                let by_belief = jacobian.matmul(h.reshape([groups, *dim, 1])).reshape([rows, output]);
+                out.narrow(1, 0, output) + by_belief
             }
         }
     }
@@ -88,12 +88,12 @@ impl PredictorNet {
     }
 
     /// Gives a predictor for a few rows the belief `h [1, dim]`.
-    pub(super) fn tell(&self, weights: &Weights, row: &mut RowPredictor, h: Tensor<2>) {
+    pub(super) fn condition(&self, weights: &Weights, row: &mut RowPredictor, h: Tensor<2>) {
         match (self, row) {
-            (Self::Gated { gain, .. }, RowPredictor::Gated { gain: told, .. }) => {
-                *told = read(gain.forward(weights, Input::One(h), Act::None));
+            (Self::Gated { gain, .. }, RowPredictor::Gated { gain: own, .. }) => {
+                *own = read(gain.forward(weights, Input::One(h), Act::None));
             }
-            (Self::Linear { .. }, RowPredictor::Linear { h: told, .. }) => *told = read(h),
+            (Self::Linear { .. }, RowPredictor::Linear { h: own, .. }) => *own = read(h),
             _ => {}
         }
     }
@@ -123,8 +123,8 @@ impl RowPredictor {
                 change.clear();
                 for row in net.forward(&[sa]).chunks_exact(width) {
                     let (offset, slopes) = row.split_at(width / (1 + h.len()));
-                    let told = slopes.chunks_exact(h.len());
-                    change.extend(offset.iter().zip(told).map(|(offset, slopes)| {
+                    let slopes = slopes.chunks_exact(h.len());
+                    change.extend(offset.iter().zip(slopes).map(|(offset, slopes)| {
                         offset + slopes.iter().zip(&*h).map(|(slope, h)| slope * h).sum::<f32>()
                     }));
                 }

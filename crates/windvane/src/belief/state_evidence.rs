@@ -98,7 +98,7 @@ impl Constants {
         let leaves =
             enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
         let mask = (0..vocabulary).map(|token| {
-            let real = token % table.width() < table.outcomes(token / table.width()).max(1);
+            let real = token % table.width() < table.outcomes(token / table.width()).len().max(1);
             if real { 0.0 } else { NO_OUTCOME }
         });
         let (kinds, kind_count) = kinds(table);
@@ -380,12 +380,8 @@ impl BeliefObjective for StateEvidenceObjective {
         };
         let hidden: Vec<Vec<usize>> = groups.into_iter().map(hide).collect();
         let belief = model.encode(weights, entered, blocked, model.hidden(&hidden, batch));
-        let h = if config.sample {
-            let noise = StandardNormal.sample_iter(&mut rng).take(batch * states).collect();
-            belief.sample(upload(noise, [batch, states], model.params.device()))
-        } else {
-            belief.mean.clone()
-        };
+        let noise = StandardNormal.sample_iter(&mut rng).take(batch * states).collect();
+        let h = belief.sample(upload(noise, [batch, states], model.params.device()));
         let log_p = model.decode(weights, h); // [batch * pairs, outcomes]
         let tried = truth.clone().sum().clamp_min(1.0); // pairs that anyone tried
         let truth = truth.reshape(log_p.dims());

@@ -167,16 +167,16 @@ impl TransitionSet {
         logits.into_iter().map(|logit| logit.min(0.0).exp()).collect()
     }
 
-    /// The predictor for single rows; [`Self::tell`] gives it a belief.
+    /// The predictor for single rows; [`Self::condition`] gives it a belief.
     pub(crate) fn row_predictor(&self, conditioned: bool) -> RowPredictor {
         let net = if conditioned { &self.predictor } else { &self.unconditioned };
         net.row(&self.params.weights(), self.no_belief())
     }
 
     /// Gives a predictor for single rows the belief `h [dim]`.
-    pub(crate) fn tell(&self, row: &mut RowPredictor, h: &[f32]) {
+    pub(crate) fn condition(&self, row: &mut RowPredictor, h: &[f32]) {
         let h = upload(h.to_vec(), [1, h.len()], self.params.device());
-        self.predictor.tell(&self.params.weights(), row, h);
+        self.predictor.condition(&self.params.weights(), row, h);
     }
 
     fn no_belief(&self) -> Tensor<2> {

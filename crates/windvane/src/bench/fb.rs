@@ -50,7 +50,7 @@ pub(super) fn model(
     let belief = TransitionSet::new(replay.codec().clone(), replay.groups(), config, SEED, device)?;
     let (conditioner, contexts) =
         conditioning::observations(method()?, replay, Some(&belief), (config, fb), SEED);
-    let width = conditioner.width(replay.groups());
+    let width = conditioner.width();
     file.insert_values("data/input".to_owned(), contexts.inputs.clone(), [contexts.groups.len(), width]);
     let codec = replay.codec().clone();
     let model = ObservationModel::new(codec, width, Some(Arc::new(belief)), None, (fb, actor), SEED, device)?;

@@ -265,7 +265,6 @@ impl Plan {
             ("fb.dim", fb.dim as u64, 2, WIDTH),
             ("fb.net.width", fb.net.width as u64, 4, WIDTH),
             ("fb.net.blocks", fb.net.blocks as u64, 0, 64),
-            ("fb.net.digest", fb.net.digest as u64, 0, WIDTH),
             ("fb.net.head_width", fb.net.head_width as u64, 1, WIDTH),
             ("fb.net.embedding", fb.net.embedding as u64, 1, WIDTH),
             ("fb.net.preprocessor", fb.net.preprocessor.len() as u64, 1, 16),
@@ -313,7 +312,7 @@ impl Plan {
     }
 
     /// Numbers of at least 0.
-    fn not_negative(&self) -> [(&'static str, f64); 16] {
+    fn not_negative(&self) -> [(&'static str, f64); 15] {
         let Self { encoder, belief, fb, actor, .. } = self;
         [
             ("encoder.box_side", encoder.box_side),
@@ -323,7 +322,6 @@ impl Plan {
             ("belief.embeddings", belief.embeddings),
             ("fb.temperature", f64::from(fb.temperature)),
             ("fb.kappa", fb.kappa),
-            ("fb.fb_coef", fb.fb_coef),
             ("fb.ortho_coef", fb.ortho_coef),
             ("fb.value_coef", fb.value_coef + fb.log_value_coef + fb.gap_coef),
             ("fb.rate", f64::from(fb.rate)),

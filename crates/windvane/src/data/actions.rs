@@ -119,19 +119,29 @@ impl ActionCodec {
         }
     }
 
-    /// Encodings of the actions that a maximum is taken over: all of them, or nothing at all and a full push either way along
-    /// each component.
-    pub fn candidates(&self) -> Vec<Vec<f32>> {
-        if let Some(n) = self.n_actions() {
-            return (0..n).map(|action| self.encoding(action)).collect();
+    /// Number of the actions that a maximum is taken over: all of them, or nothing at all and a full push either way along each
+    /// component.
+    pub fn n_candidates(&self) -> usize {
+        self.n_actions().unwrap_or(1 + 2 * self.width())
+    }
+
+    /// The encoding of one of them.
+    pub fn candidate(&self, index: usize) -> Vec<f32> {
+        let mut encoded = self.encoding(index);
+        if let (None, Some(push)) = (self.n_actions(), index.checked_sub(1)) {
+            encoded[push / 2] = if push.is_multiple_of(2) { 1.0 } else { -1.0 };
         }
-        let push = |i: usize| {
-            let mut push = vec![0.0; self.width()];
-            push[i / 2] = if i.is_multiple_of(2) { 1.0 } else { -1.0 };
-            push
-        };
-        let still = std::iter::once(vec![0.0; self.width()]);
-        still.chain((0..2 * self.width()).map(push)).collect()
+        encoded
+    }
+
+    /// The encodings of all of them.
+    pub fn candidates(&self) -> Vec<Vec<f32>> {
+        (0..self.n_candidates()).map(|index| self.candidate(index)).collect()
+    }
+
+    /// The action behind one of them.
+    pub fn candidate_action(&self, index: usize) -> ActionBuf {
+        self.action(index, &self.candidate(index))
     }
 
     /// The action with a number, or behind a vector between -1 and 1 where there is nothing to choose from.

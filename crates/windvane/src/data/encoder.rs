@@ -97,16 +97,7 @@ impl ObservationEncoder {
 
     /// Adds the features of one observation to `out`.
     pub fn push(&self, obs: &[f32], out: &mut Vec<f32>) {
-        let start = out.len();
-        let mut smooth = [0.0; 8];
-        let mut many = Vec::new();
-        let place: &mut [f32] = if self.smooth <= smooth.len() {
-            &mut smooth[..self.smooth]
-        } else {
-            many.resize(self.smooth, 0.0);
-            &mut many
-        };
-        let mut next = 0;
+        let mut smooth = Vec::with_capacity(self.smooth);
         for (dim, &x) in self.dims.iter().zip(obs) {
             match *dim {
                 Coordinate::Whole { low, values } => {
@@ -115,17 +106,15 @@ impl ObservationEncoder {
                     out[at] = 1.0;
                 }
                 Coordinate::Smooth { middle, scale } => {
-                    place[next] = ((x - middle) * scale).clamp(-FARTHEST, FARTHEST);
-                    out.push(place[next]);
-                    next += 1;
+                    smooth.push(((x - middle) * scale).clamp(-FARTHEST, FARTHEST));
+                    out.extend(smooth.last());
                 }
             }
         }
         out.extend(self.waves.chunks_exact(self.smooth + 1).map(|wave| {
-            let phase = wave.iter().zip(&*place).map(|(w, x)| w * x).sum::<f32>() + wave[self.smooth];
+            let phase = wave.iter().zip(&smooth).map(|(w, x)| w * x).sum::<f32>() + wave[self.smooth];
             phase.cos() * std::f32::consts::SQRT_2
         }));
-        debug_assert_eq!(out.len() - start, self.width());
     }
 }
 

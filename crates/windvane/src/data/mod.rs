@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod discretizer;
 pub mod encoder;
+mod evidence;
 pub mod replay;
 pub mod state_table;
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windvane_world::episodes::Episodes;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, ActionSpace, ContextId, EnvSpec};
+use windvane_world::{Action, ContextId, EnvSpec};
 
 /// Marks a state of the listing that no episode visited.
 const NEVER: u32 = u32::MAX;
@@ -26,18 +26,10 @@ pub struct StateTable {
     /// The environment as it shows itself, before it is discretized.
     world: EnvSpec,
     discretizer: Discretizer,
-    box_side: f64,
     /// From the discretizer's number of a state to ours, which counts visited states only.
     index: Vec<u32>,
-    /// And back.
-    listed: Vec<u32>,
     actions: usize,
-    /// Most outcomes any state and action has.
-    width: usize,
-    /// `[states * actions * width]`: the outcomes of each pair in order of state, the rest filled with the first.
-    successors: Vec<u32>,
-    /// `[states * actions]`: how many of them are real.
-    outcomes: Vec<u8>,
+    graph: TableGraph,
     /// `[states]`: how often each state was visited, as a share of all visits.
     rho: Vec<f32>,
     /// All transitions as tokens, episode after episode.
@@ -46,13 +38,17 @@ pub struct StateTable {
     groups: Vec<Group>,
 }
 
-/// What an exported table is without its data, besides how often states and outcomes were met.
+/// The visited states and what can follow what: what is exported of a table, besides how often each was met.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TableCard {
+pub struct TableGraph {
     box_side: f64,
+    /// The discretizer's number of each state.
     listed: Vec<u32>,
+    /// Most outcomes any state and action has.
     width: usize,
+    /// `[states * actions * width]`: the outcomes of each pair in order of state, the rest filled with the first.
     successors: Vec<u32>,
+    /// `[states * actions]`: how many of them are real.
     outcomes: Vec<u8>,
 }
 
@@ -63,7 +59,7 @@ pub struct Group {
     pub episodes: Vec<usize>,
     /// Every token they hold, in order, with the number of times.
     pub counts: Vec<(u32, u32)>,
-    /// The context they are of, where that was recorded: for Oracle-ID, which is told the answer.
+    /// The context they are of, where that was recorded: for Oracle-ID, which is conditioned on it.
     privileged_context: Option<ContextId>,
 }
 
@@ -73,10 +69,7 @@ impl StateTable {
         let discretizer = Discretizer::new(data.spec(), config)?;
         let spec = discretizer.spec().clone();
         let listed = spec.states().unwrap_or(0);
-        let actions = match &spec.action {
-            ActionSpace::Discrete { names } => names.len(),
-            ActionSpace::Continuous { .. } => 0, // no discretizer has them
-        };
+        let actions = spec.action.size(); // a discretizer's are discrete
         let (learned, _) = split_groups(data, held_out);
         let learned_episodes = learned.iter().flat_map(|&group| data.group_episodes(group));
         let trajectories: Vec<(usize, Vec<StateStep>)> = learned_episodes
@@ -95,8 +88,7 @@ impl StateTable {
             }
         }
         let visited: Vec<u32> = (0..listed as u32).filter(|&s| visits[s as usize] > 0).collect();
-        let mut index = vec![NEVER; listed];
-        visited.iter().enumerate().for_each(|(i, &s)| index[s as usize] = i as u32);
+        let index = index_of(&visited, listed);
         let total: u64 = visits.iter().sum();
         let rho = visited.iter().map(|&s| (visits[s as usize] as f64 / total as f64) as f32).collect();
 
@@ -115,21 +107,9 @@ impl StateTable {
                 outcomes.push(next.len() as u8);
             }
         }
-        let mut table = Self {
-            world: data.spec().clone(),
-            discretizer,
-            box_side: config.box_side,
-            index,
-            listed: visited,
-            actions,
-            width,
-            successors,
-            outcomes,
-            rho,
-            tokens: Vec::new(),
-            episodes: Vec::new(),
-            groups: vec![Group::default(); learned.len()],
-        };
+        let graph = TableGraph { box_side: config.box_side, listed: visited, width, successors, outcomes };
+        let groups = vec![Group::default(); learned.len()];
+        let mut table = Self::new(data.spec(), discretizer, graph, rho, groups);
         for (number, (e, steps)) in trajectories.iter().enumerate() {
             let start = table.tokens.len();
             let tokens: Vec<u32> = steps.iter().filter_map(|&led| table.token_of(led)).collect();
@@ -152,81 +132,74 @@ impl StateTable {
         Ok(table)
     }
 
-    /// What it is without its data, the share of visits of each state, and how often each group met each token,
-    /// `[groups * vocabulary]`.
-    pub(crate) fn export(&self) -> (TableCard, Vec<f32>, Vec<f32>) {
+    fn new(
+        world: &EnvSpec,
+        discretizer: Discretizer,
+        graph: TableGraph,
+        rho: Vec<f32>,
+        groups: Vec<Group>,
+    ) -> Self {
+        Self {
+            world: world.clone(),
+            index: index_of(&graph.listed, discretizer.spec().states().unwrap_or(0)),
+            actions: discretizer.spec().action.size(),
+            discretizer,
+            graph,
+            rho,
+            tokens: Vec::new(),
+            episodes: Vec::new(),
+            groups,
+        }
+    }
+
+    /// Its graph, and how often each group met each token, `[groups * vocabulary]`.
+    pub(crate) fn export(&self) -> (TableGraph, Vec<f32>) {
         let mut counts = vec![0.0; self.groups.len() * self.vocabulary()];
         for (group, row) in self.groups.iter().zip(counts.chunks_exact_mut(self.vocabulary())) {
             group.counts.iter().for_each(|&(token, count)| row[token as usize] = count as f32);
         }
-        let card = TableCard {
-            box_side: self.box_side,
-            listed: self.listed.clone(),
-            width: self.width,
-            successors: self.successors.clone(),
-            outcomes: self.outcomes.clone(),
-        };
-        (card, self.rho.clone(), counts)
+        (self.graph.clone(), counts)
     }
 
-    /// The table that was kept, of a world that looks like `env`; it has no episodes.
+    /// An exported table, of an environment that looks like `env`; it has no episodes.
     pub(crate) fn import(
-        card: TableCard,
+        graph: TableGraph,
         env: &EnvSpec,
-        rho: &[f32],
+        rho: Vec<f32>,
         counts: &[f32],
     ) -> Result<Self, LearnError> {
-        let wrong = |problem: &str| LearnError::Config { origin: "table".into(), problem: problem.into() };
-        let TableCard { box_side, listed, width, successors, outcomes } = card;
-        let config = EncoderConfig { box_side, ..EncoderConfig::default() };
+        let config = EncoderConfig { box_side: graph.box_side, ..EncoderConfig::default() };
         let discretizer = Discretizer::new(env, &config)?;
+        let TableGraph { listed, width, successors, outcomes, .. } = &graph;
         let (all, actions) = (discretizer.spec().states().unwrap_or(0), discretizer.spec().action.size());
         let pairs = listed.len() * actions;
         let fits = !listed.is_empty()
             && listed.iter().all(|&s| (s as usize) < all)
-            && (1..=usize::from(u8::MAX)).contains(&width)
+            && (1..=usize::from(u8::MAX)).contains(width)
             && outcomes.len() == pairs
-            && outcomes.iter().all(|&count| usize::from(count) <= width)
+            && outcomes.iter().all(|&count| usize::from(count) <= *width)
             && successors.len() == pairs * width
             && successors.iter().all(|&s| (s as usize) < listed.len())
             && rho.len() == listed.len()
             && counts.len().is_multiple_of(successors.len());
         if !fits {
-            return Err(wrong("its parts do not fit each other and the environment"));
+            let problem = "its parts do not fit each other and the environment".into();
+            return Err(LearnError::Config { origin: "table".into(), problem });
         }
-        let mut index = vec![NEVER; all];
-        listed.iter().enumerate().for_each(|(i, &s)| index[s as usize] = i as u32);
         let group = |row: &[f32]| {
             let met = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
-            Group {
-                episodes: Vec::new(),
-                counts: met.map(|(token, count)| (token as u32, *count as u32)).collect(),
-                privileged_context: None,
-            }
+            let counts = met.map(|(token, count)| (token as u32, *count as u32)).collect();
+            Group { counts, ..Group::default() }
         };
         let groups = counts.chunks_exact(successors.len()).map(group).collect();
-        Ok(Self {
-            world: env.clone(),
-            discretizer,
-            box_side,
-            index,
-            listed,
-            actions,
-            width,
-            successors,
-            outcomes,
-            rho: rho.to_vec(),
-            tokens: Vec::new(),
-            episodes: Vec::new(),
-            groups,
-        })
+        Ok(Self::new(env, discretizer, graph, rho, groups))
     }
 
     /// The token of a transition between visited states; nothing if no episode ever saw that outcome.
     pub fn token(&self, state: usize, action: usize, next: usize) -> Option<u32> {
         let pair = state * self.actions + action;
-        let row = &self.successors[pair * self.width..][..usize::from(self.outcomes[pair])];
-        row.iter().position(|&s| s as usize == next).map(|k| (pair * self.width + k) as u32)
+        let place = self.outcomes(pair).iter().position(|&s| s as usize == next)?;
+        Some((pair * self.graph.width + place) as u32)
     }
 
     /// The token of a move; nothing if its states were never visited or no step of the action leads there.
@@ -264,7 +237,7 @@ impl StateTable {
     pub fn nearest(&self, obs: &[f32]) -> usize {
         let mut place = vec![0.0; self.spec().obs_dim()];
         let mut distance = |s: usize| {
-            self.discretizer.write_obs(self.listed[s] as usize, &mut place);
+            self.discretizer.write_obs(self.graph.listed[s] as usize, &mut place);
             place.iter().zip(obs).map(|(a, b)| (a - b).abs()).sum::<f32>()
         };
         let near = |s: &usize, t: &usize| distance(*s).total_cmp(&distance(*t));
@@ -273,12 +246,12 @@ impl StateTable {
 
     /// Writes the place of a visited state among the others: its coordinates in [`StateTable::spec`].
     pub fn write_state(&self, state: usize, place: &mut [f32]) {
-        self.discretizer.write_place(self.listed[state] as usize, place);
+        self.discretizer.write_place(self.graph.listed[state] as usize, place);
     }
 
     /// Writes what the world shows in a visited state.
     pub fn write_obs(&self, state: usize, obs: &mut [f32]) {
-        self.discretizer.write_obs(self.listed[state] as usize, obs);
+        self.discretizer.write_obs(self.graph.listed[state] as usize, obs);
     }
 
     /// How the world is seen as a finite one.
@@ -298,7 +271,7 @@ impl StateTable {
 
     /// Number of visited states.
     pub fn states(&self) -> usize {
-        self.listed.len()
+        self.graph.listed.len()
     }
 
     /// Number of actions.
@@ -313,22 +286,22 @@ impl StateTable {
 
     /// Most outcomes of a pair.
     pub fn width(&self) -> usize {
-        self.width
+        self.graph.width
     }
 
     /// Number of tokens, places for outcomes that do not exist included: `pairs * width`.
     pub fn vocabulary(&self) -> usize {
-        self.successors.len()
+        self.graph.successors.len()
     }
 
     /// The state each token leads to.
     pub fn successors(&self) -> &[u32] {
-        &self.successors
+        &self.graph.successors
     }
 
-    /// How many outcomes a pair has.
-    pub fn outcomes(&self, pair: usize) -> usize {
-        usize::from(self.outcomes[pair])
+    /// The states that a pair can lead to.
+    pub fn outcomes(&self, pair: usize) -> &[u32] {
+        &self.graph.successors[pair * self.graph.width..][..usize::from(self.graph.outcomes[pair])]
     }
 
     /// The share of visits of each state.
@@ -356,123 +329,17 @@ impl StateTable {
         &self.tokens[self.episodes[number].clone()]
     }
 
-    /// Writes what a set of tokens (`bag [vocabulary]`, marked by 1) says of each state, `[states * 2]`: 1 if it was entered
-    /// (or left), and 1 if it was refused, that is, was the only state that a move without effect could have led to.
-    pub fn write_evidence(&self, bag: &[f32], evidence: &mut [f32]) {
-        evidence.fill(0.0);
-        for token in (0..bag.len()).filter(|&token| bag[token] > 0.0) {
-            self.add_evidence(token, evidence);
-        }
-    }
-
-    /// Adds what one more token says.
-    pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
-        let pair = token / self.width;
-        let from = pair / self.actions;
-        let outcomes = &self.successors[pair * self.width..][..usize::from(self.outcomes[pair])];
-        let entered = self.successors[token] as usize;
-        evidence[from * 2] = 1.0;
-        evidence[entered * 2] = 1.0;
-        // Of several ways not taken, nobody knows which was shut.
-        let mut others = outcomes.iter().filter(|&&s| s as usize != from);
-        if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
-            evidence[other as usize * 2 + 1] = 1.0;
-        }
-    }
-
-    /// Makes dynamics `p [vocabulary]` agree with `evidence [states * 2]` of the same context, as far as what was met once
-    /// stays so (`persistence`, 0 to 1): a state that was entered can be entered, one that was blocked cannot.
-    pub(crate) fn trust(&self, p: &mut [f32], evidence: &[f32], persistence: f32) {
-        if persistence == 0.0 {
-            return;
-        }
-        for (pair, p) in p.chunks_exact_mut(self.width).enumerate() {
-            for way in 0..self.outcomes(pair) {
-                let to = self.successors[pair * self.width + way] as usize;
-                let met = match evidence[to * 2..][..2] {
-                    _ if to == pair / self.actions => continue,
-                    [entered, _] if entered > 0.0 => 1.0,
-                    [_, blocked] if blocked > 0.0 => 0.0,
-                    _ => continue,
-                };
-                let sure = p[way] + persistence * (met - p[way]);
-                let rest = (1.0 - sure) / (1.0 - p[way]).max(1e-6);
-                p.iter_mut().for_each(|p| *p *= rest);
-                p[way] = sure;
-            }
-        }
-    }
-
-    /// Writes the dynamics that `counts` of tokens show: the share of each outcome, `[vocabulary]`, and zeros for pairs
-    /// without counts.
-    pub fn write_shares(&self, counts: &[(u32, u32)], shares: &mut [f32]) {
-        shares.fill(0.0);
-        for same_pair in counts.chunk_by(|x, y| x.0 as usize / self.width == y.0 as usize / self.width) {
-            let total: u32 = same_pair.iter().map(|&(_, n)| n).sum();
-            same_pair.iter().for_each(|&(token, n)| shares[token as usize] = n as f32 / total as f32);
-        }
-    }
-
-    /// The dynamics that a group's data shows, `[vocabulary]`; the `average` where it tried nothing.
-    pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
-        let mut shares = vec![0.0; self.vocabulary()];
-        self.write_shares(&self.groups[group].counts, &mut shares);
-        self.fill_untried(&mut shares, average);
-        shares
-    }
-
-    /// Fills in the `average` where dynamics `shares [vocabulary]` have nothing.
-    pub(crate) fn fill_untried(&self, shares: &mut [f32], average: &[f32]) {
-        for (own, average) in shares.chunks_exact_mut(self.width).zip(average.chunks_exact(self.width)) {
-            if own.iter().all(|p| *p == 0.0) {
-                own.copy_from_slice(average);
-            }
-        }
-    }
-
-    /// How likely each state is to be entered from beside it by dynamics `p [vocabulary]`, the best way in, `[states]`.
-    pub fn enterable(&self, p: &[f32]) -> Vec<f32> {
-        let mut open = vec![0.0_f32; self.states()];
-        for (token, (p, &to)) in p.iter().zip(&self.successors).enumerate() {
-            let pair = token / self.width;
-            if token % self.width < self.outcomes(pair) && to as usize != pair / self.actions {
-                open[to as usize] = open[to as usize].max(*p);
-            }
-        }
-        open
-    }
-
     /// The context of a group, where contexts are labelled.
     pub fn privileged_context(&self, group: usize) -> Option<ContextId> {
         self.groups[group].privileged_context
     }
+}
 
-    /// The group of a context; nothing for one that the data does not know, or whose contexts are not labelled.
-    pub fn privileged_group(&self, context: ContextId) -> Option<usize> {
-        self.groups.iter().position(|group| group.privileged_context == Some(context))
-    }
-
-    /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.
-    pub fn average(&self) -> Vec<f32> {
-        let (mut sums, mut shares) = (vec![0.0; self.vocabulary()], vec![0.0; self.vocabulary()]);
-        for group in &self.groups {
-            self.write_shares(&group.counts, &mut shares);
-            sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
-        }
-        for (pair, row) in sums.chunks_exact_mut(self.width).enumerate() {
-            let total: f32 = row.iter().sum();
-            if total > 0.0 {
-                row.iter_mut().for_each(|x| *x /= total);
-            } else {
-                // What was never tried is taken to change nothing, if that is possible.
-                let state = (pair / self.actions) as u32;
-                let stay =
-                    self.successors[pair * self.width..][..self.width].iter().position(|&s| s == state);
-                row[stay.unwrap_or(0)] = 1.0;
-            }
-        }
-        sums
-    }
+/// The place of each of `all` states among the `visited` ones.
+fn index_of(visited: &[u32], all: usize) -> Vec<u32> {
+    let mut index = vec![NEVER; all];
+    visited.iter().enumerate().for_each(|(i, &s)| index[s as usize] = i as u32);
+    index
 }
 
 /// Adds to the outcomes `seen` of each state and action those that the action's steps elsewhere lead to, if they are few.

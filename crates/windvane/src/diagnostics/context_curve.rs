@@ -3,7 +3,7 @@
 
 use crate::agent::Agent;
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, EvalConfig, evaluate_after, explore, success, walked};
+use crate::eval::{BeliefMode, EvalConfig, evaluate_after, explore, success, trajectory_of};
 use serde::{Deserialize, Serialize};
 use windvane_world::picture::{Axes, CATEGORIES, Margins, Mark, Picture, Sheet, Style, legend};
 use windvane_world::rng::stream;
@@ -52,14 +52,14 @@ pub fn curve(
                 if who == Explore::Random {
                     return explore(world, context, &config, seed, round);
                 }
-                let mut walker = agent.explorer().ok_or_else(|| LearnError::Config {
+                let mut actor = agent.explorer().ok_or_else(|| LearnError::Config {
                     origin: "exploring by belief".into(),
                     problem:
                         "this agent has no belief; expected a method that conditions on one (bfb or rfb)"
                             .into(),
                 })?;
                 let mut rng = stream(seed, "context", &[context.0, round]);
-                walked(&mut *world.instantiate(context)?, &mut *walker, world, &config, &mut rng)
+                trajectory_of(&mut *actor, &mut *world.instantiate(context)?, world, &config, &mut rng)
             };
             let (rows, _) =
                 evaluate_after(world, agent, split, BeliefMode::Frozen, &config, seed, trajectory)?;

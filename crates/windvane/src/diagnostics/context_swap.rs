@@ -105,7 +105,7 @@ fn choices(agent: &Agent, known: &Known, seed: u64) -> Vec<f32> {
         match &agent.model {
             Model::Listed(model) => {
                 let q = model.action_values(&known.dynamics, z);
-                all.extend(q.chunks_exact(model.table().actions()).map(|q| argmax(q) as f32));
+                all.extend(q.chunks_exact(model.table.actions()).map(|q| argmax(q) as f32));
             }
             Model::Observations(model) => {
                 let obs: Vec<f32> = (0..STATES)

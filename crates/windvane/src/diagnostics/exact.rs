@@ -114,7 +114,7 @@ impl<'a> Examiner<'a> {
     }
 
     pub(super) fn table(&self) -> &StateTable {
-        self.model.table()
+        &self.model.table
     }
 
     /// All states alike.
@@ -259,7 +259,7 @@ impl<'a> Examiner<'a> {
     /// Relative root mean square error of F B (of F, where features are given) against the exact measure of the policy that `q`
     /// gives: over all states, and over states other than the goal.
     fn measure_error(&self, layout: &Layout, known: &Known, z: &[f32], q: &[f32], goal: usize) -> [f64; 2] {
-        let (table, config) = (self.table(), self.model.config());
+        let (table, config) = (self.table(), &self.model.config);
         let (gamma, dim, given) = (f64::from(config.gamma), config.dim, self.model.has_given_features());
         let rows = self.model.measure(&known.dynamics, z);
         let width = if given { dim } else { table.states() };

@@ -108,9 +108,9 @@ impl Examiner<'_> {
     fn enterable(&self, dynamics: &[f32]) -> Vec<f32> {
         let table = self.table();
         let mut sums = vec![(0.0, 0.0); table.states()];
-        for (token, (p, &to)) in dynamics.iter().zip(table.successors()).enumerate() {
-            let pair = token / table.width();
-            if token % table.width() < table.outcomes(pair) && to as usize != pair / table.actions() {
+        for (pair, p) in dynamics.chunks_exact(table.width()).enumerate() {
+            let ways = table.outcomes(pair).iter().zip(p);
+            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / table.actions()) {
                 sums[to as usize].0 += p;
                 sums[to as usize].1 += 1.0;
             }
@@ -177,13 +177,13 @@ impl Examiner<'_> {
             );
             let advice = "the belief is the weak part: train it longer, on more contexts";
             let limits = Limits { good: 0.9, fair: 0.7 };
-            findings.push(Finding::at_least("yardstick", what, planned / bayes.max(1e-9), limits, advice));
+            findings.push(Finding::at_least("belief", what, planned / bayes.max(1e-9), limits, advice));
             let what = format!(
                 "F alone, {name} after {steps} steps, unseen: {alone:.2} / planner on the same belief {planned:.2}"
             );
             let advice = "F lags behind its belief: train it longer (fb.steps)";
             let limits = Limits { good: 0.95, fair: 0.8 };
-            findings.push(Finding::at_least("yardstick", what, alone / planned.max(1e-9), limits, advice));
+            findings.push(Finding::at_least("F", what, alone / planned.max(1e-9), limits, advice));
         }
         Ok(findings)
     }

@@ -31,7 +31,7 @@ pub struct EvalConfig {
     pub context_steps: usize,
     /// Where that trajectory begins.
     pub context_start: Start,
-    /// Who trajectories it; paper: the policy that collected the data.
+    /// Who acts on it; paper: the policy that collected the data.
     pub context_policy: BehaviourPolicy,
     /// Episodes of each context and task, each after another random trajectory.
     pub rounds: u64,
@@ -85,7 +85,7 @@ pub struct ScoreRow {
     pub context_steps: usize,
     /// Where it began.
     pub context_start: Start,
-    /// Who walked it.
+    /// Who acted on it.
     pub context_policy: BehaviourPolicy,
     /// Whether the belief went on learning.
     pub belief: BeliefMode,
@@ -305,23 +305,23 @@ pub(crate) fn explore_in(
     seed: u64,
     round: u64,
 ) -> Result<Trajectory, LearnError> {
-    let mut walker = config.context_policy.actor(world, context)?;
+    let mut actor = config.context_policy.actor(world, context)?;
     let mut rng = stream(seed, "context", &[context.0, round]);
-    walked(env, &mut *walker, world, config, &mut rng)
+    trajectory_of(&mut *actor, env, world, config, &mut rng)
 }
 
-/// A trajectory of `walker` through `env`.
-pub(crate) fn walked(
+/// A trajectory of `actor` through `env`.
+pub(crate) fn trajectory_of(
+    actor: &mut dyn Actor,
     env: &mut dyn Env,
-    walker: &mut dyn Actor,
     world: &dyn Cmdp,
     config: &EvalConfig,
     rng: &mut Rng,
 ) -> Result<Trajectory, LearnError> {
-    walker.begin(rng);
-    let trajectory = |obs: &[f32], rng: &mut _, action: &mut _| walker.act(obs, rng, action);
+    actor.begin(rng);
+    let act = |obs: &[f32], rng: &mut _, action: &mut _| actor.act(obs, rng, action);
     let EvalConfig { context_start, context_steps, .. } = *config;
-    Ok(Trajectory::explore(env, world.spec(), context_start, context_steps, rng, trajectory)?)
+    Ok(Trajectory::explore(env, world.spec(), context_start, context_steps, rng, act)?)
 }
 
 /// Steps that a policy that knows the map takes; nothing where none is known.

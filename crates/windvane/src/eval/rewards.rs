@@ -51,8 +51,8 @@ pub fn evaluate_rewards(
     seed: u64,
 ) -> Result<Vec<RewardRow>, LearnError> {
     let (Some(grid), Some(model)) = (world.grid(), agent.listed()) else { return Ok(Vec::new()) };
-    let table = model.table();
-    let gamma = f64::from(model.config().gamma);
+    let table = &model.table;
+    let gamma = f64::from(model.config.gamma);
     let mut obs = vec![0.0; world.spec().obs_dim()];
     let mut place = |state: usize| {
         table.write_obs(state, &mut obs);

@@ -8,18 +8,21 @@ use crate::data::{Replay, StateTable};
 use crate::methods::{Condition, Draw, Method};
 use crate::nn::read;
 use rand::RngExt as _;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use windvane_world::ContextId;
 use windvane_world::rng::stream;
 
 /// Makes conditioning inputs of what is known of a context.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Conditioner {
     /// F is unconditioned.
     Nothing,
     /// The belief, centred and scaled to unit size.
     Belief {
-        /// Mean of h over the training contexts.
+        /// Mean of h over the training contexts; a tensor in an exported agent.
+        #[serde(skip)]
         mean: Vec<f32>,
         /// One over the root mean square of h around it.
         scale: f32,
@@ -33,11 +36,11 @@ pub enum Conditioner {
 
 impl Conditioner {
     /// Numbers in a conditioning input of observations.
-    pub fn width(&self, groups: usize) -> usize {
+    pub fn width(&self) -> usize {
         match self {
             Self::Nothing => 0,
             Self::Belief { mean, .. } => mean.len(),
-            Self::ContextId { .. } => groups,
+            Self::ContextId { contexts } => contexts.len(),
         }
     }
 
@@ -48,7 +51,7 @@ impl Conditioner {
         beliefs.chunks_exact(mean.len()).flat_map(centred).collect()
     }
 
-    /// The training group of a context whose id is told; nothing for one that training did not meet.
+    /// The training group of a context by its id; nothing for one that training did not meet.
     pub fn group_of(&self, context: ContextId) -> Option<usize> {
         let Self::ContextId { contexts } = self else { return None };
         contexts.iter().position(|known| *known == context)
@@ -116,30 +119,23 @@ pub(crate) fn listed(
                 .for_each(|shares| table.fill_untried(shares, &average));
             let Posteriors { mean, .. } = belief.infer_without(&evidence, &hidden);
             let conditioner = Conditioner::of_beliefs(&mean, states);
-            let axes = if method.draw == Draw::Cone {
-                cone_means(&conditioner.centred(&mean), states, fb.dim)
-            } else {
-                Vec::new()
-            };
+            let axes = axes(method, &conditioner.centred(&mean), states, fb.dim);
             let mut dynamics = belief.dynamics(&mean).unwrap_or_default();
             let rows = dynamics.chunks_exact_mut(table.vocabulary()).zip(evidence.chunks_exact(states * 2));
             rows.for_each(|(p, evidence)| table.trust(p, evidence, config.block_persistence));
-            (
-                conditioner,
-                TrainingContexts { dynamics, data_dynamics, axes, groups, ..TrainingContexts::default() },
-            )
+            let all = TrainingContexts { dynamics, data_dynamics, axes, groups, ..Default::default() };
+            (conditioner, all)
         }
         (Condition::ContextId, _) => {
             let contexts = (0..groups).filter_map(|group| table.privileged_context(group)).collect();
             let dynamics = (0..groups).flat_map(|group| table.dynamics_of(group, &average)).collect();
-            let numbers = (0..groups).collect();
-            let contexts = Conditioner::ContextId { contexts };
-            (contexts, TrainingContexts { dynamics, groups: numbers, ..TrainingContexts::default() })
+            let all = TrainingContexts { dynamics, groups: (0..groups).collect(), ..Default::default() };
+            (Conditioner::ContextId { contexts }, all)
         }
-        (Condition::Nothing | Condition::Belief, _) => (
-            Conditioner::Nothing,
-            TrainingContexts { dynamics: average, groups: vec![0], ..TrainingContexts::default() },
-        ),
+        (Condition::Nothing | Condition::Belief, _) => {
+            let all = TrainingContexts { dynamics: average, groups: vec![0], ..Default::default() };
+            (Conditioner::Nothing, all)
+        }
     }
 }
 
@@ -165,15 +161,9 @@ pub(crate) fn observations(
             let beliefs = belief.infer_tokens(&contexts.iter().map(Vec::as_slice).collect::<Vec<_>>()).mean;
             let conditioner = Conditioner::of_beliefs(&beliefs, belief.dim());
             let inputs = conditioner.centred(&beliefs);
-            let axes = if method.draw == Draw::Cone {
-                cone_means(&inputs, belief.dim(), fb.dim)
-            } else {
-                Vec::new()
-            };
-            (
-                conditioner,
-                TrainingContexts { inputs, beliefs, axes, groups: numbers, ..TrainingContexts::default() },
-            )
+            let axes = axes(method, &inputs, belief.dim(), fb.dim);
+            let all = TrainingContexts { inputs, beliefs, axes, groups: numbers, ..Default::default() };
+            (conditioner, all)
         }
         (Condition::ContextId, _) => {
             let one_hot =
@@ -183,13 +173,18 @@ pub(crate) fn observations(
                 inputs: one_hot,
                 beliefs: belief.map(TransitionSet::embeddings).unwrap_or_default(),
                 groups: (0..groups).collect(),
-                ..TrainingContexts::default()
+                ..Default::default()
             };
             (Conditioner::ContextId { contexts }, all)
         }
         (Condition::Nothing | Condition::Belief, _) => {
-            let all = TrainingContexts { groups: (0..groups).collect(), ..TrainingContexts::default() };
+            let all = TrainingContexts { groups: (0..groups).collect(), ..Default::default() };
             (Conditioner::Nothing, all)
         }
     }
+}
+
+/// Mean directions of the cones of centred beliefs `[count * width]`; none for a method without cones.
+fn axes(method: &Method, centred: &[f32], width: usize, dim: usize) -> Vec<f32> {
+    if method.draw == Draw::Cone { cone_means(centred, width, dim) } else { Vec::new() }
 }

@@ -36,9 +36,7 @@ pub struct FbConfig {
     pub hindsight: f64,
     /// Concentration of Rotation-FB's cones; paper: 50, Pointmass 100.
     pub kappa: f64,
-    /// Weight of the FB loss itself; paper: 1.
-    pub fb_coef: f64,
-    /// Weight of the orthonormality of B; the paper does not write it, its code has 1.
+    /// Weight of the orthonormality of B beside the FB loss; the paper does not write it, its code has 1.
     pub ortho_coef: f64,
     /// Weight of the squared error of the value F z; paper: 0.
     pub value_coef: f64,
@@ -82,8 +80,6 @@ pub struct NetConfig {
     pub width: usize,
     /// Listed states: transformer blocks over the tokens of a context's states.
     pub blocks: usize,
-    /// Listed states: width of a perceptron over the context's whole dynamics that modulates the tokens; 0 for none.
-    pub digest: usize,
     /// Listed states: width of the layers that join a state with a task.
     pub head_width: usize,
     /// Listed states, at most 256 of them: kernels by which each state sees where a task's reward lies; 0 for none.
@@ -165,7 +161,6 @@ impl Default for FbConfig {
                 kind: NetKind::Pair,
                 width: 64,
                 blocks: 4,
-                digest: 0,
                 head_width: 128,
                 reward_kernels: 16,
                 preprocessor: vec![256],
@@ -182,7 +177,6 @@ impl Default for FbConfig {
             mixture_tasks: 0.0,
             hindsight: 0.0,
             kappa: 50.0,
-            fb_coef: 1.0,
             ortho_coef: 1.0,
             value_coef: 0.0,
             log_value_coef: 1.0,

@@ -28,9 +28,9 @@ const GOAL_POLICIES: usize = 16;
 /// F and B with their weights.
 #[derive(Clone, Debug)]
 pub struct ListedModel {
-    config: FbConfig,
-    table: Arc<StateTable>,
-    params: Params,
+    pub(crate) config: FbConfig,
+    pub(crate) table: Arc<StateTable>,
+    pub(crate) params: Params,
     features: Features,
     net: TokenNet,
     backup: Backup,
@@ -84,36 +84,15 @@ impl ListedModel {
             None => Features::Learned(Backward::new(&mut params, [states, 0], &config, device)?),
         };
         let output = heads * config.value_head.width(config.dim);
-        let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states))).collect();
         Ok(Self {
             net: TokenNet::new(&mut params, &table, [config.dim, output], &config.net, device)?,
             backup: Backup::new(&table, config.gamma, persistence, device),
-            one_hot: upload(one_hot, [states, states], device),
+            one_hot: Tensor::eye(states, device),
             config,
             table,
             params,
             features,
         })
-    }
-
-    /// The settings it was built with.
-    pub fn config(&self) -> &FbConfig {
-        &self.config
-    }
-
-    /// The listed states.
-    pub fn table(&self) -> &Arc<StateTable> {
-        &self.table
-    }
-
-    /// Its weights.
-    pub fn params(&self) -> &Params {
-        &self.params
-    }
-
-    /// Its weights, to read them from a file.
-    pub fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
     }
 
     /// B of every state, or its given features, `[states * d]`.
@@ -329,16 +308,9 @@ impl FbObjective for ListedObjective {
         let target_b = model.b(frozen); // [states, d]
         let reward = model.rewards(z, &target_b); // [groups, states]
         let ahead = model.forward(frozen, local.clone(), z, reward.clone());
-        let with_measure = config.fb_coef > 0.0;
-        let (v, m) = self.state_estimates(&ahead, &reward, &target_b, with_measure);
-        let BackedUp { value, q, occupancy, bootstrap } = model.backup.back_up(
-            &batch.backed_up,
-            v,
-            &reward,
-            config.target_depth,
-            config.temperature,
-            with_measure,
-        );
+        let (v, m) = self.state_estimates(&ahead, &reward, &target_b);
+        let BackedUp { value, q, occupancy, bootstrap } =
+            model.backup.back_up(&batch.backed_up, v, &reward, config.target_depth, config.temperature);
 
         // What is trained.
         let b = model.b(weights); // [states, d]
@@ -347,28 +319,18 @@ impl FbObjective for ListedObjective {
         let rows = states * heads;
         let weight_rows =
             weight.clone().reshape([groups, states, 1]).repeat(&[1, 1, heads]).reshape([groups * rows, 1]);
-        let mut metrics: Metrics = Vec::new();
-        let mut loss = Tensor::zeros([1], &z.device());
-        if with_measure {
-            let estimate = if model.has_given_features() {
-                now.f.clone()
-            } else {
-                ops::products(now.f.clone(), b.clone()) / dim as f64
-            };
-            let width = estimate.dims()[1];
-            let immediate = if model.has_given_features() {
-                occupancy.matmul(target_b.clone().reshape([1, states, dim]))
-            } else {
-                occupancy
-            };
-            let target = ops::group_products(bootstrap, m, Some(immediate)); // [groups, states, width]
-            let target = if heads == 1 { target } else { self.lift(&batch.backed_up, target, &target_b) };
-            let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
-            let off = if model.has_given_features() { off / dim as f64 } else { off };
-            let fb = loss::weighted_mean(off, weight_rows.clone());
-            metrics.push(("fb", fb.clone()));
-            loss = loss + fb * config.fb_coef;
-        }
+        let (estimate, immediate, per_number) = if model.has_given_features() {
+            (now.f.clone(), occupancy.matmul(target_b.clone().reshape([1, states, dim])), 1.0 / dim as f64)
+        } else {
+            (ops::products(now.f.clone(), b.clone()) / dim as f64, occupancy, 1.0)
+        };
+        let width = estimate.dims()[1];
+        let target = ops::group_products(bootstrap, m, Some(immediate)); // [groups, states, width]
+        let target = if heads == 1 { target } else { self.lift(&batch.backed_up, target, &target_b) };
+        let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
+        let fb = loss::weighted_mean(off * per_number, weight_rows.clone());
+        let mut metrics: Metrics = vec![("fb", fb.clone())];
+        let mut loss = fb;
         if let Features::Learned(backward) = &model.features
             && backward.is_trained()
         {
@@ -413,34 +375,23 @@ impl FbObjective for ListedObjective {
 impl ListedObjective {
     /// The value of being in each state, `[groups, states]`, and its measure (or successor features), `[groups, states, width]`,
     /// by the target's F.
-    fn state_estimates(
-        &self,
-        ahead: &Forward,
-        reward: &Tensor<2>,
-        b: &Tensor<2>,
-        with_measure: bool,
-    ) -> (Tensor<2>, Tensor<3>) {
+    fn state_estimates(&self, ahead: &Forward, reward: &Tensor<2>, b: &Tensor<2>) -> (Tensor<2>, Tensor<3>) {
         let model = &self.model;
         let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions(), model.config.gamma);
         let given = model.has_given_features();
-        let m = match (with_measure, given) {
-            (false, _) => Tensor::zeros([1, 1], &reward.device()),
-            (true, true) => ahead.f.clone(),
-            (true, false) => ops::products(ahead.f.clone(), b.clone()) / model.config.dim as f64,
+        let m = if given {
+            ahead.f.clone()
+        } else {
+            ops::products(ahead.f.clone(), b.clone()) / model.config.dim as f64
         };
+        let width = m.dims()[1];
         if model.heads() == 1 {
-            let width = m.dims()[1];
-            let m = if with_measure { m.reshape([groups, states, width]) } else { m.reshape([1, 1, 1]) };
-            return (ahead.value.clone().reshape([groups, states]), m);
+            return (ahead.value.clone().reshape([groups, states]), m.reshape([groups, states, width]));
         }
         let q = ahead.value.clone().reshape([groups * states, actions]);
         let policy = policy(q.clone(), model.config.temperature); // [groups * states, actions]
         let bootstrap = (q * policy.clone()).sum_dim(1).reshape([groups, states]);
         let v = reward.clone() * (1.0 - gamma) + bootstrap * gamma;
-        if !with_measure {
-            return (v, m.reshape([1, 1, 1]));
-        }
-        let width = m.dims()[1];
         let m = m.reshape([groups * states, actions, width]) * policy.reshape([groups * states, actions, 1]);
         let m = m.sum_dim(1).reshape([groups, states, width]) * gamma;
         let own = if given { b.clone() } else { model.one_hot.clone() };

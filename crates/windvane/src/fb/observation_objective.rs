@@ -291,7 +291,6 @@ impl FbObjective for ObservationObjective {
 
         let b = model.b(weights, &batch.to.s); // [rows, d]
         let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
-        let mut loss = Tensor::zeros([1], &z.device());
         let counts =
             if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
         let counts = counts.reshape([groups, 1]).repeat(&[1, rows / groups]).reshape([rows, 1]);
@@ -313,7 +312,7 @@ impl FbObjective for ObservationObjective {
             self.pair_losses(f, b.clone(), ahead, target_b)
         } / dim;
         metrics.push(("fb", fb.clone()));
-        loss = loss + fb * config.fb_coef;
+        let mut loss = fb;
         for value in values {
             if config.value_coef > 0.0 {
                 let off = (value.clone() - value_target.clone()).powf_scalar(2.0).mean();

@@ -61,7 +61,7 @@ impl Backup {
     pub(crate) fn new(table: &StateTable, gamma: f32, persistence: f32, device: &Device) -> Self {
         let (states, actions, width) = (table.states(), table.actions(), table.width());
         let from = |token: usize| token / width / actions;
-        let real = |token: usize| token % width < table.outcomes(token / width).max(1);
+        let real = |token: usize| token % width < table.outcomes(token / width).len().max(1);
         let successors = table.successors();
         let moves: Vec<f32> = (0..successors.len())
             .map(|token| f32::from(u8::from(real(token) && successors[token] as usize != from(token))))
@@ -126,23 +126,21 @@ impl Backup {
         reward: &Tensor<2>,
         depth: usize,
         temperature: f32,
-        with_measure: bool,
     ) -> BackedUp {
         let groups = v.dims()[0];
         let [states, actions] = [self.states, self.actions];
-        let (mut q, mut best) = (self.q(dynamics, v.clone(), reward), None);
-        for _ in 0..depth {
-            let policy = policy(q.clone().reshape([groups * states, actions]), temperature);
-            let expected = (q.clone().reshape([groups * states, actions]) * policy.clone()).sum_dim(1);
+        let by_state = |q: &Tensor<2>| q.clone().reshape([groups * states, actions]);
+        let mut q = self.q(dynamics, v.clone(), reward);
+        let mut best = policy(by_state(&q), temperature); // [groups * states, actions]
+        for step in 0..depth {
+            if step > 0 {
+                best = policy(by_state(&q), temperature);
+            }
+            let expected = (by_state(&q) * best.clone()).sum_dim(1);
             v = reward.clone() * (1.0 - self.gamma) + expected.reshape([groups, states]) * self.gamma;
             q = self.q(dynamics, v.clone(), reward);
-            best = Some(policy);
         }
-        let nothing = || Tensor::zeros([1, 1, 1], &v.device());
-        let (occupancy, bootstrap) = match best.filter(|_| with_measure) {
-            Some(policy) => self.measure(dynamics, policy.reshape([groups, states * actions]), depth),
-            None => (nothing(), nothing()),
-        };
+        let (occupancy, bootstrap) = self.measure(dynamics, best.reshape([groups, states * actions]), depth);
         BackedUp { value: v, q, occupancy, bootstrap }
     }
 
@@ -226,7 +224,7 @@ mod tests {
         let dynamics = backup.split(upload(p, [1, table.vocabulary()], &device));
         let reward = (0..states).map(|s| f32::from(u8::from(s == goal))).collect();
         let reward: Tensor<2> = upload(reward, [1, states], &device);
-        let done = backup.back_up(&dynamics, Tensor::zeros([1, states], &device), &reward, 128, 0.0, true);
+        let done = backup.back_up(&dynamics, Tensor::zeros([1, states], &device), &reward, 128, 0.0);
         let layout = world.grid().unwrap().layout(world.contexts(Split::Train)[0]).unwrap();
         let paid = (0..layout.cells()).map(|cell| f64::from(u8::from(cell == cells[goal]))).collect();
         let best = Plan::solve(&Exact::of(layout), &Objective::Collect(paid), f64::from(GAMMA));

@@ -4,11 +4,8 @@ use super::config::NetConfig;
 use super::reward_kernels::RewardKernels;
 use crate::data::StateTable;
 use crate::error::LearnError;
-use crate::nn::{
-    Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, ops,
-    upload,
-};
-use burn::tensor::activation::{gelu, softmax};
+use crate::nn::{Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, ops};
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
 
 /// Sizes of a token's parts beside each other: local dynamics, and which state it is.
@@ -29,8 +26,6 @@ pub(super) const CONSTANTS: &[f64] = &[DYNAMICS, IDENTITY as f64, HEADS as f64, 
 #[derive(Clone, Debug)]
 pub(super) struct TokenNet {
     tokens: SetTransformer,
-    /// A perceptron over all dynamics at once that modulates the tokens, twice.
-    digest: Option<Digest>,
     state: Linear,
     /// Of the task: the states it rewards, most of all and all in proportion; z itself; the mean of all states.
     rewarded: Linear,
@@ -50,14 +45,6 @@ pub(super) struct TokenNet {
     head_width: usize,
 }
 
-/// From all dynamics of a context to gains and shifts of its tokens.
-#[derive(Clone, Debug)]
-struct Digest {
-    mlp: Mlp,
-    film: Linear,
-    blocks: [(Linear, Linear); 2],
-}
-
 impl TokenNet {
     /// Adds the network below `f/` for the states of `table`, task vectors of `dim` numbers, and `output` numbers for each state.
     pub(super) fn new(
@@ -68,23 +55,9 @@ impl TokenNet {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let (states, actions) = (table.states(), table.actions());
-        let NetConfig { width, head_width, blocks, digest, reward_kernels, .. } = *config;
+        let NetConfig { width, head_width, blocks, reward_kernels, .. } = *config;
         let set = SetConfig { input: 4 * actions + states, width, heads: HEADS, blocks, hidden: 2 * width };
         let tokens = SetTransformer::new(params, "f/tokens", &set)?;
-        let digest = match digest {
-            0 => None,
-            size => {
-                let mlp =
-                    MlpConfig { last: Act::Gelu, ..MlpConfig::paper(&[states * actions], &[size], size) };
-                let mut block = |i: usize| -> Result<(Linear, Linear), LearnError> {
-                    let up = Linear::new(params, &format!("f/digest/block{i}/up"), &[width], width)?;
-                    Ok((up, Linear::new(params, &format!("f/digest/block{i}/down"), &[width], width)?))
-                };
-                let blocks = [block(0)?, block(1)?];
-                let mlp = Mlp::new(params, "f/digest", &mlp)?;
-                Some(Digest { mlp, film: Linear::new(params, "f/digest/film", &[size], 4 * width)?, blocks })
-            }
-        };
         let kernels = RewardKernels::new(params, table, [reward_kernels, width, head_width], device)?;
         let mut linear =
             |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
@@ -101,13 +74,11 @@ impl TokenNet {
             Ok((gain, params.add(&format!("f/{name}/shift"), [1, head_width], Init::Constant(0.0))?))
         };
         let (norm1, norm2) = (norm("norm1")?, norm("norm2")?);
-        let eye = (0..states * states).map(|i| if i / states == i % states { IDENTITY } else { 0.0 });
         Ok(Self {
             sharpness: params.add("f/sharpness", [1, 1], Init::Constant(2.5))?,
             out: Linear::new(params, "f/out", &[head_width], output)?,
-            identity: upload(eye.collect(), [states, states], device),
+            identity: Tensor::eye(states, device) * IDENTITY,
             tokens,
-            digest,
             state,
             rewarded,
             proportional,
@@ -132,21 +103,7 @@ impl TokenNet {
         let local = vec![rows(&moving), log(&moving), rows(&entering), log(&entering)];
         let local = Tensor::cat(local, 1) * DYNAMICS;
         let tokens = Tensor::cat(vec![local, self.identity.clone().repeat(&[contexts, 1])], 1);
-        let mut x = self.tokens.tokens(weights, tokens, contexts, None); // [contexts * states, width]
-        if let Some(Digest { mlp, film, blocks }) = &self.digest {
-            let width = x.dims()[1];
-            let all = moving.reshape([contexts, states * actions]);
-            let digest = mlp.forward(weights, Input::One(all)); // [contexts, digest]
-            let film = film.forward(weights, Input::One(digest), Act::None); // [contexts, 4 * width]
-            for (i, (up, down)) in blocks.iter().enumerate() {
-                let part = |k: usize| film.clone().narrow(1, k * width, width).reshape([contexts, 1, width]);
-                let y = x.clone().reshape([contexts, states, width]) * (part(2 * i) + 1.0) + part(2 * i + 1);
-                let y =
-                    gelu(up.forward(weights, Input::One(y.reshape([contexts * states, width])), Act::None));
-                x = down.forward_onto(weights, y, x);
-            }
-        }
-        x
+        self.tokens.tokens(weights, tokens, contexts, None) // [contexts * states, width]
     }
 
     /// Raw outputs, `[contexts * tasks * states, output]`, for tasks `z [contexts * tasks, d]` that stand for the rewards

@@ -12,7 +12,6 @@ use std::fmt::Debug;
 const ADAM_ONLY: &[&str] = &[
     "b/",
     "f/tokens/embed",
-    "f/digest/0",
     "f/out",
     "f0/out",
     "f1/out",

@@ -162,7 +162,7 @@ impl Corrector {
 
 impl Corrector {
     /// Writes what it needs below `correction/`.
-    pub(crate) fn export(&self, file: &mut TensorFile) -> CorrectorCard {
+    pub(crate) fn export(&self, file: &mut TensorFile) -> ExportedCorrector {
         let rows = self.weights.len();
         let mut put = |name: &str, values: &[f32]| {
             file.insert(
@@ -174,7 +174,7 @@ impl Corrector {
         put("next", &self.data.next);
         put("weights", &self.weights);
         put("features", &self.features);
-        CorrectorCard {
+        ExportedCorrector {
             config: self.config,
             width: self.data.width,
             next_width: self.data.next_width,
@@ -183,9 +183,9 @@ impl Corrector {
     }
 
     /// Reads back what [`Corrector::export`] wrote.
-    pub(crate) fn import(card: CorrectorCard, file: &TensorFile, device: &Device) -> Option<Self> {
+    pub(crate) fn import(exported: ExportedCorrector, file: &TensorFile, device: &Device) -> Option<Self> {
         let values = |name: &str| file.values(&format!("correction/{name}")).map(<[f32]>::to_vec);
-        let CorrectorCard { config, width, next_width, seed } = card;
+        let ExportedCorrector { config, width, next_width, seed } = exported;
         let data = Transitions { width, sa: values("sa")?, next_width, next: values("next")? };
         Some(Self::new(config, data, values("weights")?, values("features")?, seed, device))
     }
@@ -193,7 +193,7 @@ impl Corrector {
 
 /// What an exported file says of a corrector.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct CorrectorCard {
+pub(crate) struct ExportedCorrector {
     config: CorrectionConfig,
     width: usize,
     next_width: usize,

@@ -146,9 +146,7 @@ pub enum Source {
 impl Source {
     /// Transitions between listed states.
     pub fn listed(table: Arc<StateTable>, device: &Device) -> Self {
-        let states = table.states();
-        let one_hot = (0..states * states).map(|i| f32::from(u8::from(i / states == i % states)));
-        let one_hot = upload(one_hot.collect(), [states, states], &device.clone().without_autodiff());
+        let one_hot = Tensor::eye(table.states(), &device.clone().without_autodiff());
         Self::Listed(table, one_hot)
     }
 
@@ -264,7 +262,7 @@ pub struct Phi {
 
 /// What an exported file says of features.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PhiCard {
+pub(crate) struct ExportedPhi {
     inputs: usize,
     dim: usize,
     hidden: Vec<usize>,
@@ -330,11 +328,11 @@ impl Phi {
     }
 
     /// Writes the features below `phi/`.
-    pub(crate) fn export(&self, file: &mut TensorFile) -> PhiCard {
+    pub(crate) fn export(&self, file: &mut TensorFile) -> ExportedPhi {
         self.params.save(file, "phi/net/");
         file.insert("phi/mean".into(), &self.mean);
         file.insert("phi/whitening".into(), &self.whitening);
-        PhiCard {
+        ExportedPhi {
             inputs: self.inputs,
             dim: self.dim(),
             hidden: self.hidden.clone(),
@@ -343,8 +341,12 @@ impl Phi {
     }
 
     /// Reads back what [`Phi::export`] wrote; only the first network acts.
-    pub(crate) fn import(card: PhiCard, file: &TensorFile, device: &Device) -> Result<Self, LearnError> {
-        let PhiCard { inputs, dim, hidden, radius } = card;
+    pub(crate) fn import(
+        exported: ExportedPhi,
+        file: &TensorFile,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let ExportedPhi { inputs, dim, hidden, radius } = exported;
         let mut params = Params::new(device, 0);
         let shape = MlpConfig::paper(&[inputs], &hidden, dim);
         let count =

@@ -33,7 +33,7 @@ pub struct Method {
     pub title: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// What the forward map is told of the dynamics.
+    /// What the forward map is conditioned on.
     pub condition: Condition,
     /// Where random task vectors come from.
     pub draw: Draw,
@@ -44,7 +44,7 @@ pub struct Method {
     pub reward: RewardIn,
 }
 
-/// What the forward map is told of the hidden dynamics.
+/// What the forward map is conditioned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Nothing: all dynamics are taken for one.

@@ -1,11 +1,11 @@
-//! Oracle-ID: told the answer in training, and nothing about what it has not seen.
+//! Oracle-ID: conditioned on the context's id, which is zeros for a context it has not seen.
 
 use super::{Condition, Method, fb};
 
 pub(super) const METHOD: Method = Method {
     name: "oracle-id",
     title: "Oracle-ID",
-    about: "F is told which training context it is in; an unseen one is told as zeros",
+    about: "F is conditioned on the id of its training context; zeros for an unseen one",
     condition: Condition::ContextId,
     ..fb::METHOD
 };

@@ -36,7 +36,7 @@ pub struct Optimizer {
 impl Optimizer {
     /// An optimiser for everything in `params`. Build it after the last layer was added.
     ///
-    /// Parameters whose names begin with one of `excluded` are left to Adam whatever their size: tables of codes and last
+    /// Parameters whose names begin with one of `excluded` are left to Adam whatever their size: tables of embeddings and last
     /// layers, whose rows and columns have no directions in common.
     pub fn new(config: impl Into<OptimizerConfig>, params: &Params, excluded: &[&str]) -> Self {
         let OptimizerConfig { adam, muon } = config.into();

@@ -1,6 +1,6 @@
 //! Exploring on purpose: the way to where the belief is least sure of what an action does.
 
-use super::graph::{argmax, best};
+use super::graph::best;
 use crate::agent::Agent;
 use crate::belief::Evidence;
 use rand::RngExt as _;
@@ -23,8 +23,17 @@ pub(crate) struct Explorer<'a> {
     tries: Vec<f32>,
     /// What was seen and done before.
     before: Option<(Vec<f32>, ActionBuf)>,
-    /// The value of being at each node, and the uncertainty of each action there.
-    plan: Option<(Vec<f32>, Vec<f32>)>,
+    plan: Option<ExplorationPlan>,
+}
+
+/// Where there is something to learn.
+#[derive(Debug)]
+struct ExplorationPlan {
+    /// The value of being at each node, and of each action there.
+    v: Vec<f32>,
+    q: Vec<f32>,
+    /// The largest uncertainty of all.
+    most: f32,
 }
 
 impl<'a> Explorer<'a> {
@@ -35,7 +44,7 @@ impl<'a> Explorer<'a> {
         Some(Self { agent, evidence, tries, before: None, plan: None })
     }
 
-    /// Takes in where the last action led; false if that told nothing.
+    /// Takes in where the last action led; false if that says nothing new.
     fn notice(&mut self, obs: &[f32]) -> bool {
         let (Some((before, action)), Some(belief)) = (&self.before, self.agent.belief()) else { return true };
         let tried = self.agent.tried(before, action.as_action(), obs);
@@ -52,12 +61,16 @@ impl<'a> Explorer<'a> {
         // Uncertainty is paid to who acts on it, not to who stands beside it.
         let mut v = vec![0.0; graph.nodes()];
         let mut q = vec![0.0; graph.nodes() * graph.actions()];
-        for _ in 0..SWEEPS {
-            graph.backup(&v, &v.clone(), &mut q);
+        let back_up = |v: &[f32], q: &mut [f32]| {
+            graph.backup(v, v, q);
             q.iter_mut().zip(&uncertainty).for_each(|(q, x)| *q = x + GAMMA * *q);
+        };
+        for _ in 0..SWEEPS {
+            back_up(&v, &mut q);
             v.iter_mut().zip(q.chunks_exact(graph.actions())).for_each(|(v, q)| *v = best(q));
         }
-        self.plan = Some((v, uncertainty));
+        back_up(&v, &mut q);
+        self.plan = Some(ExplorationPlan { v, q, most: best(&uncertainty) });
     }
 }
 
@@ -72,14 +85,14 @@ impl Actor for Explorer<'_> {
         if self.notice(obs) || self.plan.is_none() {
             self.plan();
         }
-        let Some((v, uncertainty)) = &self.plan else { return };
-        let mut q = self.agent.exploration_values(&self.evidence, obs, v, uncertainty, GAMMA);
-        if best(uncertainty) <= SURE {
+        let Some(ExplorationPlan { v, q, most }) = &self.plan else { return };
+        let mut q = self.agent.exploration_values(&self.evidence, obs, [v, q], GAMMA);
+        if *most <= SURE {
             let any = rng.random_range(0..q.len());
             q.fill(0.0);
             q[any] = 1.0;
         }
-        *action = self.agent.candidate_action(argmax(&q), &q);
+        *action = self.agent.best_action(&q, 1.0);
         self.before = Some((obs.to_vec(), action.clone()));
     }
 }

@@ -3,7 +3,7 @@
 use super::chart::colour_of;
 use crate::error::LearnError;
 use crate::stats::table;
-use crate::theory::{ClassError, Measure, Regret, Told, class_error, split_errors};
+use crate::theory::{ClassError, Conditioning, Measure, Regret, class_error, split_errors};
 use serde::Serialize;
 use windvane_world::grid::Layout;
 use windvane_world::picture::{
@@ -23,8 +23,8 @@ const GAMMA: f64 = 0.95;
 /// One class of F and B, and its errors.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
-    /// What F is told.
-    pub told: Told,
+    /// What F is conditioned on.
+    pub conditioning: Conditioning,
     /// Errors by number of layouts: (k, error).
     pub by_layouts: Vec<(usize, ClassError)>,
     /// Errors of all layouts by number of cones: (cones, error).
@@ -61,15 +61,15 @@ impl Bounds {
             counts
         };
         let (layouts, cones) = (counts(&LAYOUTS), counts(&CONES));
-        let curve = |told: Told| Curve {
-            told,
+        let curve = |conditioning: Conditioning| Curve {
+            conditioning,
             by_layouts: layouts
                 .iter()
-                .map(|&k| (k, class_error(&measures[..k].iter().collect::<Vec<_>>(), told)))
+                .map(|&k| (k, class_error(&measures[..k].iter().collect::<Vec<_>>(), conditioning)))
                 .collect(),
-            by_cones: cones.iter().copied().zip(split_errors(&measures, told, &cones)).collect(),
+            by_cones: cones.iter().copied().zip(split_errors(&measures, conditioning, &cones)).collect(),
         };
-        let classes = [Told::Nothing].into_iter().chain(RANKS.map(|d| Told::Layout { d }));
+        let classes = [Conditioning::Nothing].into_iter().chain(RANKS.map(|d| Conditioning::Layout { d }));
         Ok(Self { env: world.spec().name.clone(), curves: classes.map(curve).collect(), regrets })
     }
 
@@ -120,9 +120,9 @@ impl Bounds {
         let names: Vec<String> = self
             .curves
             .iter()
-            .map(|curve| match curve.told {
-                Told::Nothing => "F told nothing, any rank".to_owned(),
-                Told::Layout { d } => format!("F told the layout, B of rank {d}"),
+            .map(|curve| match curve.conditioning {
+                Conditioning::Nothing => "unconditioned F, any rank".to_owned(),
+                Conditioning::Layout { d } => format!("F conditioned on the layout, B of rank {d}"),
             })
             .collect();
         let entries: Vec<(Mark, &str)> =

@@ -101,7 +101,7 @@ impl Results {
         if self.lines_of(setting).iter().any(|line| line.method == "bayes-frozen") {
             page.paragraph(
                 "The exact Bayes planner knows which layouts exist (on seen contexts, which ones the data came from) and \
-                 nothing else: no frozen belief beats it by more than luck. Oracle-ID is no belief: it is told which seen context it \
+                 nothing else: no frozen belief beats it by more than luck. Oracle-ID has no belief: it is given which seen context it \
                  is in.",
             );
         }

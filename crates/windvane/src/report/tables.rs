@@ -24,7 +24,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Reference policies, in their order in a table, and those of them who plan.
+/// Reference policies, in their order in a table, and those of them that plan.
 const REFERENCES: [&str; 8] = [
     "shortest-path",
     "oracle",
@@ -116,7 +116,7 @@ impl Results {
         };
         let mut cells = vec![format!("{}{mark}", line.title())];
         for (alone, planned) in line.cells.iter().zip(&line.planned) {
-            // Reference policies are no forward maps; those who plan stand with the planner.
+            // Reference policies are no forward maps; those that plan stand with the planner.
             let plans = !line.is_learned() && PLANNERS.contains(&line.method.as_str());
             let both = if plans { [planned, alone] } else { [alone, planned] };
             cells.extend(both.map(|cell| score(cell.as_ref())));

@@ -30,7 +30,7 @@ pub struct Cell {
     pub iqm: Estimate,
     /// What the exact policy with the same information reaches in the same episodes.
     pub ceiling: Option<f64>,
-    /// Mean steps of an episode over those of one who knows the map, where all episodes of a row were won.
+    /// Mean steps of an episode over those of a policy that knows the map, where all episodes of a row were won.
     pub detour: Option<f64>,
     /// The scores behind it.
     pub scores: Scores,
@@ -86,11 +86,11 @@ pub fn title(method: &str) -> String {
         "average-map" => "exact planner on the average map",
         "bayes-frozen" => "exact Bayes planner, frozen",
         "bayes-online" => "exact Bayes planner, online",
-        "bayes-known" => "exact Bayes planner who knows the training maps",
+        "bayes-known" => "exact Bayes planner that knows the training maps",
         "shortest-path" => "shortest path on the true map",
-        "oracle" => "expert who is told the context",
-        "oracle-untold" => "expert who is told nothing",
-        "oracle-misled" => "expert who is told another context",
+        "oracle" => "expert that is given the context",
+        "oracle-untold" => "expert without the context",
+        "oracle-misled" => "expert that is given another context",
         "still" => "no action at all",
         other => METHODS.iter().find(|m| m.name == other).map_or(other, |m| m.title),
     };

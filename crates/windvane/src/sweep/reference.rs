@@ -14,8 +14,8 @@ use windvane_world::{Cmdp, ContextId, Split};
 /// The policies whose belief goes on learning.
 const ONLINE: &str = "bayes-online";
 
-/// The policies that are told the context, whatever was seen of it.
-const TOLD: [&str; 2] = ["shortest-path", "oracle"];
+/// The policies that are given the context, whatever was seen of it.
+const GIVEN: [&str; 2] = ["shortest-path", "oracle"];
 
 /// The rows of all reference policies; the rest of each row is as `like` says.
 pub fn rows(
@@ -85,13 +85,13 @@ fn in_context(
     Ok(all)
 }
 
-/// The policy that is the ceiling of a row, or who stands in for one that is not there: exact, and told no more than the
+/// The policy that is the ceiling of a row, or the one that stands in for it: exact, and given no more than the
 /// row's agent.
 pub fn ceiling_policy(row: &Row) -> &'static [&'static str] {
     let method = METHODS.iter().find(|method| method.name == row.method);
-    let told = method.is_some_and(|method| method.condition == Condition::ContextId);
+    let given = method.is_some_and(|method| method.condition == Condition::ContextId);
     match (row.belief, row.split) {
-        (_, Split::Train) if told => &["shortest-path", "oracle"],
+        (_, Split::Train) if given => &["shortest-path", "oracle"],
         (BeliefMode::Online, _) => &[ONLINE, "shortest-path", "oracle"],
         // Whoever has learned from the training contexts may know them by heart: so does their ceiling.
         (BeliefMode::Frozen, Split::Train) => &["bayes-known", "shortest-path", "oracle"],
@@ -110,7 +110,7 @@ pub fn with_ceilings(rows: &mut [Row], reference: &[Row]) {
             let same = |other: &&Row| {
                 other.method == **policy
                     && other.same_episodes(row)
-                    && (other.context_steps == row.context_steps || TOLD.contains(policy))
+                    && (other.context_steps == row.context_steps || GIVEN.contains(policy))
             };
             reference.iter().find(same).map(|other| if best.is_some() { 1.0 } else { other.success })
         };

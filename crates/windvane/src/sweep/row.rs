@@ -37,7 +37,8 @@ pub struct Row {
     /// Who chose actions: F alone (`none`) or the planner (`sweeps`).
     #[serde(default)]
     pub planner: Planner,
-    /// Episodes, each after another random trajectory.
+    /// Episodes, each after another random trajectory; rows of earlier versions call them games.
+    #[serde(alias = "games")]
     pub episodes: u64,
     /// The share that reached their goal within the horizon.
     #[serde(serialize_with = "short")]

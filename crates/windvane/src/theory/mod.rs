@@ -1,8 +1,8 @@
 //! Theorem 1 of the paper where everything is exact: on grids.
 //!
 //! The worst-case class error `eps_k` is the least error, in L2(rho), with which one pair (F, B) of rank d fits the successor
-//! measures of the best policies of k layouts, in the layout that fits worst. Two classes are compared: F that is told
-//! nothing, so that one F serves all layouts, and F that is told the layout, so that only B is shared. Splitting layouts into
+//! measures of the best policies of k layouts, in the layout that fits worst. Two classes are compared: F that is conditioned on
+//! nothing, so that one F serves all layouts, and F that is conditioned on the layout, so that only B is shared. Splitting layouts into
 //! cones gives each cone a pair of its own (the paper's theorem 2).
 
 mod regret;
@@ -16,10 +16,10 @@ use windvane_world::grid::{ACTIONS, Dynamics, Layout, Objective, Plan, Successor
 /// Rounds in which the weights of layouts are moved toward those that fit worst.
 const ROUNDS: usize = 16;
 
-/// What F is told.
+/// What F is conditioned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Told {
+pub enum Conditioning {
     /// Nothing: F and B are the same for all layouts, of any rank.
     Nothing,
     /// The layout: B alone is shared, of rank d.
@@ -87,20 +87,20 @@ impl Measure {
 }
 
 /// The worst-case class error of some layouts.
-pub fn class_error(measures: &[&Measure], told: Told) -> ClassError {
-    let grams: Vec<Vec<f64>> = match told {
-        Told::Layout { d } if d < measures.first().map_or(0, |m| m.cells) => {
+pub fn class_error(measures: &[&Measure], conditioning: Conditioning) -> ClassError {
+    let grams: Vec<Vec<f64>> = match conditioning {
+        Conditioning::Layout { d } if d < measures.first().map_or(0, |m| m.cells) => {
             measures.iter().map(|measure| measure.gram()).collect()
         }
-        Told::Layout { .. } => return ClassError::default(), // full rank fits each exactly
-        Told::Nothing => Vec::new(),
+        Conditioning::Layout { .. } => return ClassError::default(), // full rank fits each exactly
+        Conditioning::Nothing => Vec::new(),
     };
     let mut weights = vec![1.0 / measures.len() as f64; measures.len()];
     let mut best = ClassError { upper: f64::INFINITY, lower: 0.0 };
     for _ in 0..ROUNDS {
-        let errors = match told {
-            Told::Nothing => errors_of_mean(measures, &weights),
-            Told::Layout { d } => errors_of_basis(&grams, &weights, d),
+        let errors = match conditioning {
+            Conditioning::Nothing => errors_of_mean(measures, &weights),
+            Conditioning::Layout { d } => errors_of_basis(&grams, &weights, d),
         };
         let worst = errors.iter().copied().fold(0.0, f64::max);
         // The weighted sum is least for these weights, so no pair has a smaller maximum.
@@ -159,9 +159,9 @@ fn errors_of_basis(grams: &[Vec<f64>], weights: &[f64], d: usize) -> Vec<f64> {
 
 /// The error when layouts are split into 1, 2, ... cones, each time the worst cone in two. Returns one error for each of
 /// `counts`.
-pub fn split_errors(measures: &[Measure], told: Told, counts: &[usize]) -> Vec<ClassError> {
+pub fn split_errors(measures: &[Measure], conditioning: Conditioning, counts: &[usize]) -> Vec<ClassError> {
     let error_of =
-        |cone: &[usize]| class_error(&cone.iter().map(|&i| &measures[i]).collect::<Vec<_>>(), told);
+        |cone: &[usize]| class_error(&cone.iter().map(|&i| &measures[i]).collect::<Vec<_>>(), conditioning);
     let all: Vec<usize> = (0..measures.len()).collect();
     let mut cones = vec![(error_of(&all), all)];
     let mut errors = Vec::new();
@@ -220,13 +220,14 @@ mod tests {
     #[test]
     fn one_layout_is_fitted_exactly_and_more_never_better() {
         let measures = measures(8);
-        let error = |k: usize, told| class_error(&measures[..k].iter().collect::<Vec<_>>(), told);
-        assert!(error(1, Told::Nothing).upper < 1e-9);
-        assert!(error(8, Told::Layout { d: 1000 }).upper < 1e-9, "full rank");
-        for told in [Told::Nothing, Told::Layout { d: 12 }] {
-            let errors = [1, 2, 4, 8].map(|k| error(k, told));
+        let error =
+            |k: usize, conditioning| class_error(&measures[..k].iter().collect::<Vec<_>>(), conditioning);
+        assert!(error(1, Conditioning::Nothing).upper < 1e-9);
+        assert!(error(8, Conditioning::Layout { d: 1000 }).upper < 1e-9, "full rank");
+        for conditioning in [Conditioning::Nothing, Conditioning::Layout { d: 12 }] {
+            let errors = [1, 2, 4, 8].map(|k| error(k, conditioning));
             for (fewer, more) in errors.iter().zip(&errors[1..]) {
-                assert!(more.upper > fewer.upper, "{told:?} {errors:?}");
+                assert!(more.upper > fewer.upper, "{conditioning:?} {errors:?}");
             }
             assert!(errors.iter().all(|e| e.lower <= e.upper + 1e-9), "{errors:?}");
         }
@@ -235,13 +236,13 @@ mod tests {
     #[test]
     fn splitting_into_cones_helps_until_each_layout_has_its_own() {
         let measures = measures(8);
-        for told in [Told::Nothing, Told::Layout { d: 12 }] {
-            let errors = split_errors(&measures, told, &[1, 2, 4, 8]);
+        for conditioning in [Conditioning::Nothing, Conditioning::Layout { d: 12 }] {
+            let errors = split_errors(&measures, conditioning, &[1, 2, 4, 8]);
             for (few, many) in errors.iter().zip(&errors[1..]) {
-                assert!(many.upper <= few.upper * 1.02, "{told:?} {errors:?}");
+                assert!(many.upper <= few.upper * 1.02, "{conditioning:?} {errors:?}");
             }
-            assert!(errors[3].upper < 0.9 * errors[0].upper, "{told:?} {errors:?}");
+            assert!(errors[3].upper < 0.9 * errors[0].upper, "{conditioning:?} {errors:?}");
         }
-        assert!(split_errors(&measures, Told::Nothing, &[8])[0].upper < 1e-9);
+        assert!(split_errors(&measures, Conditioning::Nothing, &[8])[0].upper < 1e-9);
     }
 }

@@ -45,7 +45,7 @@ pub fn regrets(
             let known = agent.known_after(context, &explore(world, context, &run.plan.eval, run.seed, 0)?);
             for &goal in grid.goals(context)? {
                 let (regret, error) = regret_of(world, grid, (agent, model), &known, context, goal)?;
-                let gamma = f64::from(model.config().gamma);
+                let gamma = f64::from(model.config.gamma);
                 all.push(Regret {
                     method: run.method.name.to_owned(),
                     seed: run.seed,
@@ -69,7 +69,7 @@ fn regret_of(
     context: ContextId,
     goal: usize,
 ) -> Result<(f64, f64), LearnError> {
-    let (layout, table, config) = (grid.layout(context)?, model.table(), model.config());
+    let (layout, table, config) = (grid.layout(context)?, &model.table, &model.config);
     let (states, gamma) = (table.states(), f64::from(config.gamma));
     let obs = |cell: usize| {
         let mut obs = vec![0.0; world.spec().obs_dim()];

@@ -36,7 +36,7 @@ pub trait Learner {
     fn load(&mut self, file: &TensorFile) -> Result<(), LearnError>;
 }
 
-/// How long to train and how often to look.
+/// How long to train and how often to evaluate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Gradient steps in all.

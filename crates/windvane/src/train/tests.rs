@@ -121,7 +121,11 @@ fn a_run_killed_between_checkpoints_goes_on_from_the_last_and_gives_the_same_bit
     std::fs::write(bench.path("killed.partial"), "half a checkpoint").unwrap();
     bench.train("killed", u64::MAX).unwrap();
     assert!(finished(&bench, "whole") == finished(&bench, "killed"));
-    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 21, "20 steps and the last look");
+    assert_eq!(
+        std::fs::read_to_string(&log).unwrap().lines().count(),
+        21,
+        "20 steps and the last evaluation"
+    );
 }
 
 #[test]

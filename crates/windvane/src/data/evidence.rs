@@ -1,0 +1,142 @@
+//! What transitions say of each listed state, and of the dynamics: what was entered, what was blocked, how often each outcome
+//! came about.
+
+use super::StateTable;
+
+impl StateTable {
+    /// Adds what one token says to the evidence of each state, `[states * 2]`: 1 if it was entered (or left), and 1 if it was
+    /// blocked, that is, was the only state that a move without effect could have led to.
+    pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
+        let pair = token / self.width();
+        let from = pair / self.actions();
+        let entered = self.successors()[token] as usize;
+        evidence[from * 2] = 1.0;
+        evidence[entered * 2] = 1.0;
+        // Of several ways not taken, nobody knows which was shut.
+        let mut others = self.outcomes(pair).iter().filter(|&&s| s as usize != from);
+        if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
+            evidence[other as usize * 2 + 1] = 1.0;
+        }
+    }
+
+    /// Makes dynamics `p [vocabulary]` agree with `evidence [states * 2]` of the same context, as far as what was met once
+    /// stays so (`persistence`, 0 to 1): a way into a state that was blocked gives so much of its probability to staying, and
+    /// one into a state that was entered takes so much from it.
+    pub(crate) fn trust(&self, p: &mut [f32], evidence: &[f32], persistence: f32) {
+        for (pair, p) in p.chunks_exact_mut(self.width()).enumerate() {
+            let (outcomes, from) = (self.outcomes(pair), (pair / self.actions()) as u32);
+            let Some(stay) = outcomes.iter().position(|&to| to == from) else { continue };
+            for (way, &to) in outcomes.iter().enumerate().filter(|(way, _)| *way != stay) {
+                let [entered, blocked] = [evidence[to as usize * 2], evidence[to as usize * 2 + 1]];
+                let (loses, gains) = match (entered > 0.0, blocked > 0.0) {
+                    (true, _) => (stay, way),
+                    (false, true) => (way, stay),
+                    (false, false) => continue,
+                };
+                let moved = persistence * p[loses];
+                p[loses] -= moved;
+                p[gains] += moved;
+            }
+        }
+    }
+
+    /// Writes the dynamics that `counts` of tokens show: the share of each outcome, `[vocabulary]`, and zeros for pairs
+    /// without counts.
+    pub fn write_shares(&self, counts: &[(u32, u32)], shares: &mut [f32]) {
+        shares.fill(0.0);
+        for same_pair in counts.chunk_by(|x, y| x.0 as usize / self.width() == y.0 as usize / self.width()) {
+            let total: u32 = same_pair.iter().map(|&(_, n)| n).sum();
+            same_pair.iter().for_each(|&(token, n)| shares[token as usize] = n as f32 / total as f32);
+        }
+    }
+
+    /// The dynamics that a group's data shows, `[vocabulary]`; the `average` where it tried nothing.
+    pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
+        let mut shares = vec![0.0; self.vocabulary()];
+        self.write_shares(&self.groups()[group].counts, &mut shares);
+        self.fill_untried(&mut shares, average);
+        shares
+    }
+
+    /// Fills in the `average` where dynamics `shares [vocabulary]` have nothing.
+    pub(crate) fn fill_untried(&self, shares: &mut [f32], average: &[f32]) {
+        for (own, average) in shares.chunks_exact_mut(self.width()).zip(average.chunks_exact(self.width())) {
+            if own.iter().all(|p| *p == 0.0) {
+                own.copy_from_slice(average);
+            }
+        }
+    }
+
+    /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.
+    pub fn average(&self) -> Vec<f32> {
+        let (mut sums, mut shares) = (vec![0.0; self.vocabulary()], vec![0.0; self.vocabulary()]);
+        for group in self.groups() {
+            self.write_shares(&group.counts, &mut shares);
+            sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
+        }
+        for (pair, row) in sums.chunks_exact_mut(self.width()).enumerate() {
+            let total: f32 = row.iter().sum();
+            if total > 0.0 {
+                row.iter_mut().for_each(|x| *x /= total);
+            } else {
+                // What was never tried is taken to change nothing, if that is possible.
+                let state = (pair / self.actions()) as u32;
+                let stay = self.outcomes(pair).iter().position(|&s| s == state);
+                row[stay.unwrap_or(0)] = 1.0;
+            }
+        }
+        sums
+    }
+
+    /// How likely each state is to be entered from beside it by dynamics `p [vocabulary]`, the best way in, `[states]`.
+    pub fn enterable(&self, p: &[f32]) -> Vec<f32> {
+        let mut open = vec![0.0_f32; self.states()];
+        for (pair, p) in p.chunks_exact(self.width()).enumerate() {
+            let ways = self.outcomes(pair).iter().zip(p);
+            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / self.actions()) {
+                open[to as usize] = open[to as usize].max(*p);
+            }
+        }
+        open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::tabled;
+
+    /// Dynamics that are sure of everything, and wrong: what was blocked is open, what was entered is shut.
+    #[test]
+    fn what_was_met_wins_over_dynamics_that_are_sure_and_no_probability_is_lost() {
+        let (_, table) = tabled("four-rooms", 2, 40);
+        let (blocked, entered) = (5, 3);
+        let mut evidence = vec![0.0; table.states() * 2];
+        (evidence[2 * blocked + 1], evidence[2 * entered]) = (1.0, 1.0);
+        for persistence in [0.0, 0.5, 1.0] {
+            let mut p = vec![0.0; table.vocabulary()];
+            let pairs = || (0..table.pairs()).filter(|&pair| table.outcomes(pair).len() == 2);
+            let way = |pair: usize| {
+                let from = (pair / table.actions()) as u32;
+                let to = table.outcomes(pair).iter().position(|&to| to != from).unwrap();
+                (pair * table.width() + to, table.outcomes(pair)[to] as usize)
+            };
+            for pair in pairs() {
+                let (token, to) = way(pair);
+                let wrong = if to == entered { token ^ 1 } else { token };
+                p[wrong] = 1.0;
+            }
+            table.trust(&mut p, &evidence, persistence);
+            let mut met = 0;
+            for pair in pairs() {
+                let (token, to) = way(pair);
+                assert_eq!(p[token] + p[token ^ 1], 1.0, "pair {pair} at {persistence}");
+                let expected = if to == entered { persistence } else { 1.0 - persistence };
+                if to == blocked || to == entered {
+                    assert_eq!(p[token], expected, "into {to} at {persistence}");
+                    met += 1;
+                }
+            }
+            assert!(met >= 4, "{met} ways");
+        }
+    }
+}
