@@ -108,6 +108,14 @@ impl Cmdp for Pointmass {
         Ok(vec![Task { name: "goal-1".to_owned(), reward: Reward::Goal { goal, tolerance: TOLERANCE } }])
     }
 
+    fn places(&self, context: ContextId) -> Result<Vec<Task>, WorldError> {
+        let task = |cell: usize| Task {
+            name: format!("cell-{cell}"),
+            reward: Reward::Goal { goal: middle(cell).to_vec(), tolerance: TOLERANCE },
+        };
+        Ok(maze(context)?.open_cells().map(task).collect())
+    }
+
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError> {
         let maze = maze(context)?;
         Ok(json!({

@@ -467,12 +467,9 @@ impl Session {
                     let best = argmax(&self.q(obs));
                     return codec.action(best, &codec.candidates()[best]);
                 }
-                let vector = match &mut self.rows.actor {
-                    Some(actor) => {
-                        let s = model.codec.encode(obs);
-                        actor.forward(&s, &[]).iter().map(|x| x.tanh()).collect()
-                    }
-                    None => model.actions(&agent.states(model, obs, &self.known, &self.z)),
+                let vector = match (&mut self.rows.actor, &model.actor) {
+                    (Some(row), Some(actor)) => actor.bounded(row.forward(&model.codec.encode(obs), &[])),
+                    _ => model.actions(&agent.states(model, obs, &self.known, &self.z)),
                 };
                 codec.action(0, &vector)
             }
