@@ -208,6 +208,17 @@ mod tests {
     }
 
     #[test]
+    fn places_are_the_open_cells_and_the_goal_is_one_of_them() {
+        let world = make("pointmass", &WorldConfig::default()).unwrap();
+        for &context in world.contexts(Split::Test) {
+            let places = world.places(context).unwrap();
+            assert_eq!(places.len(), maze(context).unwrap().count());
+            let goal = middle(maze(context).unwrap().goal());
+            assert_eq!(places.iter().filter(|place| place.reward.reached(&goal)).count(), 1);
+        }
+    }
+
+    #[test]
     fn observations_stay_within_the_stated_range() {
         let world = make("pointmass", &WorldConfig::default()).unwrap();
         let spec = world.spec();

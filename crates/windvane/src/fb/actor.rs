@@ -198,3 +198,52 @@ impl ActorTrainer {
         Ok(self.adam.load(file, "actor-adam/")?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fb::config::NetKind;
+    use crate::nn::{read, read_scalar};
+
+    #[test]
+    fn in_the_unit_ball_no_action_is_longer_than_one_and_a_row_is_bounded_alike() {
+        let device = Device::flex();
+        let mut fb = FbConfig { dim: 4, ..FbConfig::default() };
+        fb.net.kind = NetKind::Pair;
+        for unit_ball in [false, true] {
+            let config = ActorConfig { unit_ball, ..ActorConfig::default() };
+            let actor = Actor::new([2, 2, 0], (&fb, &config), 3, &device).unwrap();
+            let input = |far: f32| NetInput {
+                s: upload(vec![0.3 * far, -0.2, -far, far], [2, 2], &device),
+                a: None,
+                task: upload([1.0, -1.0, 1.0, far].repeat(2), [2, 4], &device),
+                b: None,
+            };
+            for far in [1.0, 1e4] {
+                let weights = actor.params.weights();
+                let raw = read(actor.net.forward(&weights, input(far)));
+                let bounded = read(actor.act(&weights, input(far)));
+                for (raw, a) in raw.chunks_exact(2).zip(bounded.chunks_exact(2)) {
+                    let row = actor.bounded(raw);
+                    assert!(a.iter().zip(&row).all(|(a, row)| (a - row).abs() < 1e-5), "{a:?} {row:?}");
+                    assert!(!unit_ball || a[0].hypot(a[1]) <= 1.0 + 1e-5, "{a:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn under_log_q_a_far_goal_pulls_as_hard_as_a_near_one() {
+        let device = Device::flex();
+        let pull = |log_q: bool, size: f32| {
+            let a: Tensor<2> = upload(vec![0.5], [1, 1], &device);
+            let a = a.autodiff().require_grad();
+            let config = ActorConfig { log_q, ..ActorConfig::default() };
+            let q = a.clone() * size;
+            let gradients = loss(&config, [a.clone(), a.clone()], [q.clone(), q]).backward();
+            read_scalar(&a.grad(&gradients).unwrap().mean())
+        };
+        assert!((pull(true, 0.9) - pull(true, 0.09)).abs() < 1e-5);
+        assert!((pull(false, 0.9) / pull(false, 0.09) - 10.0).abs() < 1e-3);
+    }
+}

@@ -319,13 +319,13 @@ impl FbObjective for ObservationObjective {
         };
         let own = model.forward.iter().map(|net| self.own(weights, net, batch, &states)); // [rows, d], [rows, 1]
         let (f, values): (Vec<_>, Vec<_>) = own.unzip();
-        let fb = if !model.trains_features() {
+        let fb = if model.trains_features() {
+            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
+            self.pair_losses(f, b.clone(), ahead, target_b)
+        } else {
             let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]
             let off = |f: Tensor<2>| (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean();
             f.into_iter().map(off).fold(Tensor::zeros([1], &z.device()), |sum, off| sum + off)
-        } else {
-            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
-            self.pair_losses(f, b.clone(), ahead, target_b)
         } / dim;
         metrics.push(("fb", fb.clone()));
         loss = loss + fb * config.fb_coef;

@@ -333,3 +333,16 @@ impl ObservationModel {
         self.condition
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_group_stay_together() {
+        let device = Device::flex();
+        let first: Tensor<2> = upload(vec![1.0, 2.0, 3.0, 4.0], [4, 1], &device); // groups 1 2 | 3 4
+        let second = upload(vec![5.0, 6.0], [2, 1], &device); // 5 | 6
+        assert_eq!(read(in_groups(&[first, second], 2)), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0]);
+    }
+}
