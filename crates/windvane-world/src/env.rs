@@ -92,6 +92,10 @@ pub trait Cmdp: Send + Sync {
     fn instantiate(&self, context: ContextId) -> Result<Box<dyn Env>, WorldError>;
     /// The named evaluation tasks of one context.
     fn tasks(&self, context: ContextId) -> Result<Vec<Task>, WorldError>;
+    /// A goal in every place of one context, where places can be told apart; nothing elsewhere.
+    fn places(&self, _context: ContextId) -> Result<Vec<Task>, WorldError> {
+        Ok(Vec::new())
+    }
     /// What makes this context what it is, for people, data-set tables and pictures; never for an agent.
     ///
     /// Mazes of any kind say `kind`, `width`, `height`, `rows` of text (`#` wall, `.` free), `cell_size` and `origin`

@@ -80,7 +80,17 @@ pub trait VectorPolicy {
 /// Plays all episodes in lockstep, each from its context's own start, until its goal, a fall or the horizon.
 pub fn play<T: VectorPolicy + ?Sized>(
     world: &dyn Cmdp,
+    episodes: Vec<EvalEpisode>,
+    policy: &mut T,
+) -> Result<Vec<Outcome>, T::Error> {
+    play_from(world, episodes, Start::Fixed, policy)
+}
+
+/// The same from where `start` says.
+pub fn play_from<T: VectorPolicy + ?Sized>(
+    world: &dyn Cmdp,
     mut episodes: Vec<EvalEpisode>,
+    start: Start,
     policy: &mut T,
 ) -> Result<Vec<Outcome>, T::Error> {
     let spec = world.spec();
@@ -89,7 +99,7 @@ pub fn play<T: VectorPolicy + ?Sized>(
         episodes.iter().map(|episode| world.instantiate(episode.context)).collect::<Result<Vec<_>, _>>()?;
     let mut obs = vec![0.0; episodes.len() * dim];
     for ((env, episode), obs) in envs.iter_mut().zip(&mut episodes).zip(obs.chunks_exact_mut(dim)) {
-        env.reset(Start::Fixed, &mut episode.rng, obs)?;
+        env.reset(start, &mut episode.rng, obs)?;
     }
     policy.begin(&episodes, &obs)?;
     let begun = |(episode, obs): (&EvalEpisode, &[f32])| {

@@ -118,6 +118,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
                 "actor.bc=0.1",
             ],
         ),
+        ("pointmass", "one-map", vec!["fb.dim=16", "fb.net.width=16", "fb.target_depth=3"]),
         ("pendulum", "standard", vec!["encoder.action_repeat=1", "belief.probe=3"]),
         ("pendulum", "standard", vec!["fb.forward=predictor", "encoder.action_repeat=2"]),
         (

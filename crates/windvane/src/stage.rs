@@ -4,7 +4,7 @@ use crate::belief::{known_contexts_constants, state_evidence, transition_set};
 use crate::config::Plan;
 use crate::data::{StateKind, encoder, replay};
 use crate::error::LearnError;
-use crate::fb::{loss, networks, tasks, tokens_constants};
+use crate::fb::{actor, loss, networks, tasks, tokens_constants};
 use crate::methods::Method;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -100,7 +100,7 @@ impl Stage {
             transition_set::CONSTANTS,
             replay::CONSTANTS,
         ];
-        let fb: [&[f64]; 3] = [loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS];
+        let fb: [&[f64]; 4] = [loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS, actor::CONSTANTS];
         match self {
             Self::Belief => belief.concat(),
             Self::Features => [encoder::CONSTANTS, replay::CONSTANTS, networks::CONSTANTS].concat(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use windvane::Run;
 use windvane::device::Threads;
 use windvane::eval::rewards::{evaluate_rewards, has_reward_tasks, reward_scores};
-use windvane::eval::{ScoreRow, evaluate_timed, random_success, success};
+use windvane::eval::{ScoreRow, evaluate_places, evaluate_timed, random_success, success};
 use windvane::trained::{Trained, trained};
 
 /// Lets a trained run play every task in every context of a split, greedily.
@@ -43,7 +43,7 @@ pub(crate) struct Eval {
     /// Bellman sweeps of the planner; by default the run's
     #[arg(long, value_name = "N", requires = "planner", value_parser = bounds::count::<usize>(bounds::SWEEPS))]
     sweeps: Option<usize>,
-    /// What to play for: goals, or rewards of any sign over all cells (grids)
+    /// What to play for: goals, every place from anywhere (Pointmass), or rewards of any sign over all cells (grids)
     #[arg(long, value_enum, default_value_t = Tasks::Goals)]
     tasks: Tasks,
     /// How a task becomes actions by F alone: greedy on its own vector z (paper), or the best of the policies for the goals it
@@ -62,6 +62,8 @@ pub(crate) struct Eval {
 enum Tasks {
     /// To reach a goal; the score is the share of episodes that do
     Goals,
+    /// To reach every place of a context, each from --rounds starts anywhere in it
+    Places,
     /// Any reward; the score is the share of the possible discounted return beyond random actions', computed exactly
     Rewards,
 }
@@ -71,7 +73,7 @@ impl Eval {
         Threads::new(1)?.run(|| {
             let trained = self.prepared()?;
             match self.tasks {
-                Tasks::Goals => self.goals(&trained),
+                Tasks::Goals | Tasks::Places => self.goals(&trained),
                 Tasks::Rewards => self.rewards(&trained),
             }
         })
@@ -105,6 +107,10 @@ impl Eval {
 
     fn goals(&self, Trained { run, world, agent }: &Trained) -> anyhow::Result<()> {
         let (eval, split) = (&run.plan.eval, self.split.into());
+        if self.tasks == Tasks::Places {
+            return self
+                .places(run, &evaluate_places(&**world, agent, split, self.belief.into(), eval, run.seed)?);
+        }
         let (rows, seconds) = evaluate_timed(&**world, agent, split, self.belief.into(), eval, run.seed)?;
         let random = random_success(&**world, split, eval, run.seed)?;
         if self.json {
@@ -150,6 +156,23 @@ impl Eval {
             &lines,
         ));
         output::say(&format!("adapting to a new context: {:.1} ms", seconds * 1e3));
+        Ok(())
+    }
+
+    fn places(&self, run: &Run, rows: &[ScoreRow]) -> anyhow::Result<()> {
+        if self.json {
+            let planner = run.plan.eval.planner;
+            return output::json(
+                &json!({"run": about(run), "success": success(rows), "planner": planner, "rows": rows}),
+            );
+        }
+        output::say(&policy(run));
+        let line = vec![
+            "every place, from anywhere".into(),
+            format!("{:.3}", success(rows)),
+            rows.len().to_string(),
+        ];
+        output::say(&table::render(&["task", "success", "episodes"], &[line]));
         Ok(())
     }
 

@@ -108,6 +108,14 @@ impl Cmdp for Pointmass {
         Ok(vec![Task { name: "goal-1".to_owned(), reward: Reward::Goal { goal, tolerance: TOLERANCE } }])
     }
 
+    fn places(&self, context: ContextId) -> Result<Vec<Task>, WorldError> {
+        let task = |cell: usize| Task {
+            name: format!("cell-{cell}"),
+            reward: Reward::Goal { goal: middle(cell).to_vec(), tolerance: TOLERANCE },
+        };
+        Ok(maze(context)?.open_cells().map(task).collect())
+    }
+
     fn describe(&self, context: ContextId) -> Result<serde_json::Value, WorldError> {
         let maze = maze(context)?;
         Ok(json!({
@@ -196,6 +204,17 @@ mod tests {
             let outcome =
                 rollout(world.as_ref(), episode, world.oracle(context).unwrap().unwrap().as_mut()).unwrap();
             assert!(outcome.success, "{:?}", maze(context).unwrap().rows());
+        }
+    }
+
+    #[test]
+    fn places_are_the_open_cells_and_the_goal_is_one_of_them() {
+        let world = make("pointmass", &WorldConfig::default()).unwrap();
+        for &context in world.contexts(Split::Test) {
+            let places = world.places(context).unwrap();
+            assert_eq!(places.len(), maze(context).unwrap().count());
+            let goal = middle(maze(context).unwrap().goal());
+            assert_eq!(places.iter().filter(|place| place.reward.reached(&goal)).count(), 1);
         }
     }
 

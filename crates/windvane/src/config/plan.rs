@@ -91,6 +91,7 @@ const PRESETS: &[Preset] = &[
     preset!("pointmass", "standard", "pointmass.toml"),
     preset!("pointmass", "quick", "pointmass-quick.toml"),
     preset!("pointmass", "networks", "pointmass-networks.toml"),
+    preset!("pointmass", "one-map", "pointmass-one-map.toml"),
     preset!("pointmass", "faithful", "pointmass-faithful.toml"),
     preset!("pointmass", "paper", "pointmass-paper.toml"),
     preset!("pendulum", "standard", "pendulum.toml"),
@@ -200,14 +201,13 @@ impl Plan {
                     encoder.length_scale
                 ));
             }
-            () if listed && fb.backward == BackwardForm::Fourier => {
-                return bad(
-                    "\"fb.backward\" is \"fourier\"; listed states take \"network\" or \"table\"".into()
-                );
+            () if listed && matches!(fb.backward, BackwardForm::Fourier | BackwardForm::Bumps) => {
+                return bad("\"fb.backward\" is fixed; listed states take \"network\" or \"table\"".into());
             }
             () if !listed && fb.backward == BackwardForm::Table => {
                 return bad(
-                    "\"fb.backward\" is \"table\"; observations take \"network\" or \"fourier\"".into()
+                    "\"fb.backward\" is \"table\"; observations take \"network\", \"fourier\" or \"bumps\""
+                        .into(),
                 );
             }
             () if !listed && (fb.gap_coef > 0.0 || fb.mixture_tasks > 0.0) => {

@@ -8,7 +8,7 @@ use crate::planner::Planner;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use windvane_world::collect::{Actor, Behaviour as _, BehaviourPolicy};
-use windvane_world::protocol::{EvalEpisode, Outcome, RandomPolicy, VectorPolicy, play, rollout};
+use windvane_world::protocol::{EvalEpisode, Outcome, RandomPolicy, VectorPolicy, play_from, rollout};
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
 use windvane_world::{Actions, Cmdp, ContextId, Env, Reward, Rng, Split, Start, Task};
@@ -131,6 +131,46 @@ pub fn evaluate_after(
     seed: u64,
     trajectory: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
 ) -> Result<(Vec<ScoreRow>, f64), LearnError> {
+    let tasks = |context| Ok(world.tasks(context)?);
+    evaluate_tasks(world, agent, split, belief, config, seed, trajectory, (Start::Fixed, tasks))
+}
+
+/// Lets `agent` go from anywhere to every place of every context of a split, each from `config.rounds` starts drawn at random;
+/// an error where places cannot be told apart.
+pub fn evaluate_places(
+    world: &dyn Cmdp,
+    agent: &Agent,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+    seed: u64,
+) -> Result<Vec<ScoreRow>, LearnError> {
+    let places = |context: ContextId| {
+        let places = world.places(context)?;
+        if places.is_empty() {
+            let problem = format!("{} has no places that can be told apart", world.spec().name);
+            return Err(LearnError::Config { origin: "places".into(), problem });
+        }
+        Ok(places)
+    };
+    let trajectory = |context, round| explore(world, context, config, seed, round);
+    let played =
+        evaluate_tasks(world, agent, split, belief, config, seed, trajectory, (Start::Random, places));
+    Ok(played?.0)
+}
+
+/// Lets `agent` play the tasks that `tasks` names, from where `start` says.
+#[allow(clippy::too_many_arguments)] // what an evaluation is made of
+fn evaluate_tasks(
+    world: &dyn Cmdp,
+    agent: &Agent,
+    split: Split,
+    belief: BeliefMode,
+    config: &EvalConfig,
+    seed: u64,
+    trajectory: impl Fn(ContextId, u64) -> Result<Trajectory, LearnError>,
+    (start, tasks): (Start, impl Fn(ContextId) -> Result<Vec<Task>, LearnError>),
+) -> Result<(Vec<ScoreRow>, f64), LearnError> {
     if config.planner == Planner::Sweeps && !agent.can_plan() {
         let problem = "this agent has no predictor to plan on; expected planner = \"none\"".into();
         return Err(LearnError::Config { origin: "eval.planner".into(), problem });
@@ -142,8 +182,11 @@ pub fn evaluate_after(
         for round in 0..config.rounds {
             contexts.push(trajectory(context, round)?);
         }
-        for task in world.tasks(context)? {
-            let optimal_steps = optimal_steps(world, context, &task)?;
+        for task in tasks(context)? {
+            let optimal_steps = match start {
+                Start::Fixed => optimal_steps(world, context, &task)?,
+                Start::Random => None,
+            };
             for round in 0..config.rounds {
                 let which = contexts.len() - (config.rounds - round) as usize;
                 rows.push((which, row(context, &task, round, optimal_steps, split, belief, config)));
@@ -155,7 +198,7 @@ pub fn evaluate_after(
     let clock = Instant::now();
     let policy = agent.rollout(&seen, Acting::of(config, belief))?;
     let mut policy = Timed { policy, clock, seconds: 0.0 };
-    let outcomes = play(world, episodes, &mut policy)?;
+    let outcomes = play_from(world, episodes, start, &mut policy)?;
     let finish = |((_, row), outcome): ((usize, ScoreRow), Outcome)| ScoreRow {
         success: outcome.success,
         reward: outcome.reward,

@@ -10,6 +10,13 @@ use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
 use windvane_world::Rng;
 
+/// Added to squared lengths, so that a vector of nothing has a direction.
+const SHORTEST: f32 = 1e-12;
+/// Values below this share of the largest are not enlarged further for a gradient of log Q.
+const SMALLEST_Q: f64 = 0.01;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[SMALLEST_Q];
+
 /// Who chooses vectors as actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -40,6 +47,12 @@ pub struct ActorConfig {
     pub rate: f32,
     /// Whether Q is divided by the mean of its size in the batch; paper: no.
     pub normalize_q: bool,
+    /// Whether each Q is divided by its own size, so that the gradient is that of log Q and far goals count as much as near
+    /// ones; paper: no.
+    pub log_q: bool,
+    /// Whether actions stay within the unit ball, `u / |u| tanh |u|`, and not only within the cube: where data pushes in
+    /// directions at full speed, the corners of the cube are beyond all data. Paper: no.
+    pub unit_ball: bool,
     /// `ddpg`: weight of the squared distance to the data's action (behaviour cloning) beside Q; paper: 0.
     pub bc: f64,
     /// `weighted`: the advantage that makes an action e times as likely, in standard deviations of advantages.
@@ -54,9 +67,18 @@ impl Default for ActorConfig {
             noise_clip: 0.3,
             rate: 3e-4,
             normalize_q: false,
+            log_q: false,
+            unit_ball: false,
             bc: 0.0,
             temperature: 0.5,
         }
+    }
+}
+
+impl ActorConfig {
+    /// Whether the data's actions are looked at.
+    pub(crate) fn clones(&self) -> bool {
+        self.bc > 0.0 || matches!(self.kind, ActorKind::Weighted | ActorKind::Cloning)
     }
 }
 
@@ -66,27 +88,42 @@ pub(crate) struct Actor {
     pub(crate) params: Params,
     net: TwoInputNet,
     width: usize,
+    unit_ball: bool,
 }
 
 impl Actor {
     /// An untrained actor for encodings of `features` numbers, conditions of `condition` and actions of `action`.
     pub(crate) fn new(
         [features, action, condition]: [usize; 3],
-        fb: &FbConfig,
+        (fb, config): (&FbConfig, &ActorConfig),
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
         let mut params = Params::new(device, seed);
         let net = TwoInputNet::new(&mut params, "actor", [features, 0, condition], action, fb)?;
-        Ok(Self { params, net, width: action })
+        Ok(Self { params, net, width: action, unit_ball: config.unit_ball })
     }
 
     /// Actions between -1 and 1, `[rows, action]`.
     pub(crate) fn act(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
-        self.net.forward(weights, input).tanh()
+        let u = self.net.forward(weights, input);
+        if !self.unit_ball {
+            return u.tanh();
+        }
+        let length = (u.clone().powf_scalar(2.0).sum_dim(1) + SHORTEST).sqrt(); // [rows, 1]
+        u * (length.clone().tanh() / length)
     }
 
-    /// The same actor for single rows, before its tanh; nothing for a network without such a form. `backward` is B with its
+    /// The action behind what the network of one row gave.
+    pub(crate) fn bounded(&self, u: &[f32]) -> Vec<f32> {
+        if !self.unit_ball {
+            return u.iter().map(|x| x.tanh()).collect();
+        }
+        let length = (u.iter().map(|x| x * x).sum::<f32>() + SHORTEST).sqrt();
+        u.iter().map(|x| x * (length.tanh() / length)).collect()
+    }
+
+    /// The same actor for single rows, before its bound; nothing for a network without such a form. `backward` is B with its
     /// weights.
     pub(crate) fn row(
         &self,
@@ -115,12 +152,14 @@ pub(crate) fn loss(
     let off = (a - data).powf_scalar(2.0);
     match config.kind {
         ActorKind::Ddpg | ActorKind::Candidates => {
-            let size = if config.normalize_q {
-                q.clone().detach().abs().mean().clamp_min(1e-3)
-            } else {
-                q.ones_like().mean()
+            let size = match config {
+                _ if config.log_q => q.clone().detach().abs().clamp_min(SMALLEST_Q),
+                _ if config.normalize_q => {
+                    q.clone().detach().abs().mean().clamp_min(1e-3).reshape([1, 1]).expand(q.dims())
+                }
+                _ => q.ones_like(),
             };
-            let loss = q.neg().mean() / size;
+            let loss = (q / size).mean().neg();
             if config.bc > 0.0 { loss + off.mean() * config.bc } else { loss }
         }
         ActorKind::Weighted => {
@@ -157,5 +196,54 @@ impl ActorTrainer {
 
     pub(crate) fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
         Ok(self.adam.load(file, "actor-adam/")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fb::config::NetKind;
+    use crate::nn::{read, read_scalar};
+
+    #[test]
+    fn in_the_unit_ball_no_action_is_longer_than_one_and_a_row_is_bounded_alike() {
+        let device = Device::flex();
+        let mut fb = FbConfig { dim: 4, ..FbConfig::default() };
+        fb.net.kind = NetKind::Pair;
+        for unit_ball in [false, true] {
+            let config = ActorConfig { unit_ball, ..ActorConfig::default() };
+            let actor = Actor::new([2, 2, 0], (&fb, &config), 3, &device).unwrap();
+            let input = |far: f32| NetInput {
+                s: upload(vec![0.3 * far, -0.2, -far, far], [2, 2], &device),
+                a: None,
+                task: upload([1.0, -1.0, 1.0, far].repeat(2), [2, 4], &device),
+                b: None,
+            };
+            for far in [1.0, 1e4] {
+                let weights = actor.params.weights();
+                let raw = read(actor.net.forward(&weights, input(far)));
+                let bounded = read(actor.act(&weights, input(far)));
+                for (raw, a) in raw.chunks_exact(2).zip(bounded.chunks_exact(2)) {
+                    let row = actor.bounded(raw);
+                    assert!(a.iter().zip(&row).all(|(a, row)| (a - row).abs() < 1e-5), "{a:?} {row:?}");
+                    assert!(!unit_ball || a[0].hypot(a[1]) <= 1.0 + 1e-5, "{a:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn under_log_q_a_far_goal_pulls_as_hard_as_a_near_one() {
+        let device = Device::flex();
+        let pull = |log_q: bool, size: f32| {
+            let a: Tensor<2> = upload(vec![0.5], [1, 1], &device);
+            let a = a.autodiff().require_grad();
+            let config = ActorConfig { log_q, ..ActorConfig::default() };
+            let q = a.clone() * size;
+            let gradients = loss(&config, [a.clone(), a.clone()], [q.clone(), q]).backward();
+            read_scalar(&a.grad(&gradients).unwrap().mean())
+        };
+        assert!((pull(true, 0.9) - pull(true, 0.09)).abs() < 1e-5);
+        assert!((pull(false, 0.9) / pull(false, 0.09) - 10.0).abs() < 1e-3);
     }
 }

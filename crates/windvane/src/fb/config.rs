@@ -127,6 +127,9 @@ pub enum BackwardForm {
     Table,
     /// Observations: random Fourier features of the encoded observation, fixed.
     Fourier,
+    /// Observations of few coordinates: Gaussian bumps on a lattice over them, fixed. Unlike Fourier features, B of far states
+    /// have no product: a goal is no reward elsewhere.
+    Bumps,
 }
 
 /// The network of F on observations.

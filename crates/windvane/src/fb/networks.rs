@@ -1,6 +1,7 @@
 //! The backward map, the value head, and the networks of F on observations.
 
 use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
+use crate::data::bad_setting;
 use crate::error::LearnError;
 use crate::nn::{
     Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops,
@@ -29,6 +30,8 @@ pub(crate) enum Backward {
     Table(ParamId),
     /// Fixed Fourier features of the first numbers of an encoded state: frequencies `[inputs, d / 2]`.
     Fourier(Tensor<2>),
+    /// Fixed Gaussian bumps on a lattice over the first `dims` numbers of an encoded state: their places along an axis `[1, side]`.
+    Bumps { dims: usize, places: Tensor<2> },
 }
 
 impl Backward {
@@ -53,6 +56,17 @@ impl Backward {
                 let frequencies = normal.map(|x: f32| x / FIXED_LENGTH).take(dims * config.dim / 2).collect();
                 Self::Fourier(upload(frequencies, [dims, config.dim / 2], device))
             }
+            BackwardForm::Bumps => {
+                let side = (config.dim as f64).powf(1.0 / dims as f64).round() as usize;
+                if side < 2 || side.pow(dims as u32) != config.dim {
+                    return Err(bad_setting(format!(
+                        "\"fb.dim\" is {}; expected a whole number to the power of {dims}, the coordinates that bumps lie over",
+                        config.dim
+                    )));
+                }
+                let place = |i: usize| 2.0 * i as f32 / (side - 1) as f32 - 1.0;
+                Self::Bumps { dims, places: upload((0..side).map(place).collect(), [1, side], device) }
+            }
         })
     }
 
@@ -67,12 +81,25 @@ impl Backward {
                 // cos^2 + sin^2 = 1 makes the length sqrt(d).
                 Tensor::cat(vec![phase.clone().cos(), phase.sin()], 1) * std::f32::consts::SQRT_2
             }
+            Self::Bumps { dims, places } => {
+                let ([rows, _], side) = (s.dims(), places.dims()[1]);
+                let along = |axis: usize| {
+                    let off = (s.clone().narrow(1, axis, 1) - places.clone()) / FIXED_LENGTH; // [rows, side]
+                    (off.powf_scalar(2.0) * -0.5).exp()
+                };
+                let product = |all: Tensor<2>, axis: usize| {
+                    let width = all.dims()[1];
+                    let all = all.reshape([rows, width, 1]) * along(axis).reshape([rows, 1, side]);
+                    all.reshape([rows, width * side])
+                };
+                ops::sphere((1..*dims).fold(along(0), product), radius) // [rows, side^dims]
+            }
         }
     }
 
     /// Whether it is trained at all.
     pub(crate) fn is_trained(&self) -> bool {
-        !matches!(self, Self::Fourier(_))
+        !matches!(self, Self::Fourier(_) | Self::Bumps { .. })
     }
 }
 
@@ -268,6 +295,25 @@ fn sides(input: NetInput) -> (Input, Input) {
 mod tests {
     use super::*;
     use crate::nn::read;
+
+    #[test]
+    fn bumps_are_alike_near_by_and_never_opposed() {
+        let device = Device::flex();
+        let config = FbConfig { dim: 100, backward: BackwardForm::Bumps, ..FbConfig::default() };
+        let mut params = Params::new(&device, 1);
+        let b = Backward::new(&mut params, [3, 2], &config, &device).unwrap();
+        let s = upload(vec![0.1, -0.3, 9.0, 0.2, -0.3, 9.0, -0.9, 0.8, 9.0], [3, 3], &device);
+        let b = read(b.forward(&params.weights(), &s, 100));
+        let alike = |i: usize, j: usize| {
+            b[i * 100..][..100].iter().zip(&b[j * 100..]).map(|(x, y)| x * y).sum::<f32>() / 100.0
+        };
+        assert!((alike(0, 0) - 1.0).abs() < 1e-5);
+        // The product of two bumps of width l at distance x is exp(-(x / 2 l)^2).
+        assert!((alike(0, 1) - (-(0.1_f32 / (2.0 * FIXED_LENGTH)).powi(2)).exp()).abs() < 0.05);
+        assert!((0.0..1e-3).contains(&alike(0, 2)), "{}", alike(0, 2));
+        let odd = FbConfig { dim: 99, ..config };
+        assert!(Backward::new(&mut params, [3, 2], &odd, &device).is_err());
+    }
 
     #[test]
     fn a_log_head_has_its_value_along_z_and_leaves_the_rest_alone() {

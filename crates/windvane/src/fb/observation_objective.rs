@@ -5,7 +5,7 @@ use super::conditioning::TrainingContexts;
 use super::config::Aggregate;
 use super::loss;
 use super::networks::TwoInputNet;
-use super::observations::{Features, ObservationModel, States};
+use super::observations::{ObservationModel, States, in_groups};
 use super::target::policy;
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
 use super::trainer::FbObjective;
@@ -34,9 +34,10 @@ pub(crate) struct ObservationObjective {
 /// One step's transitions, grouped by context and task.
 #[derive(Debug)]
 pub(crate) struct ObservationBatch {
-    /// Where transitions begin and where they lead.
+    /// Where transitions begin.
     from: States,
-    to: States,
+    /// Where they lead, then where the policy goes on to from there, as the predictor sees it: as many as the target is deep.
+    way: Vec<States>,
     transitions: Transitions,
     tasks: Tasks,
     /// Noise of the actor's actions at each depth of the target.
@@ -106,15 +107,22 @@ impl ObservationObjective {
         }
     }
 
-    /// F (times 1 - gamma) and value of the transitions' own actions by one net, `[rows, ..]`.
-    fn own(&self, weights: &Weights, net: &TwoInputNet, batch: &ObservationBatch) -> (Tensor<2>, Tensor<2>) {
+    /// F (times 1 - gamma) and value of the transitions' own actions by one net, `[rows, ..]`; through the predictor, of whatever
+    /// action led to `states`.
+    fn own(
+        &self,
+        weights: &Weights,
+        net: &TwoInputNet,
+        batch: &ObservationBatch,
+        states: &States,
+    ) -> (Tensor<2>, Tensor<2>) {
         let model = &self.model;
         let head = model.config.value_head;
         match (&model.predictor, model.codec.actions().n_actions()) {
-            // U of where the transition really led.
+            // U of where the action led.
             (Some(_), _) => {
-                let raw = net.forward(weights, model.input(weights, &batch.to, None));
-                head.assemble(raw, &model.z(&batch.to))
+                let raw = net.forward(weights, model.input(weights, states, None));
+                head.assemble(raw, &model.z(states))
             }
             (None, Some(n)) => {
                 let input = model.input(weights, &batch.from, None);
@@ -125,30 +133,19 @@ impl ObservationObjective {
         }
     }
 
-    /// What F of the transitions bootstraps from, by each net: (1 - gamma) times the successor features of B after the state
-    /// they led to, `[rows, d]`; `depth` held actions deep through the predictor.
-    fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Tensor<2>> {
+    /// What F bootstraps from at each state of the way, by each net: (1 - gamma) times the successor features of B after it,
+    /// `[rows, d]`. At the last state that is the target's F, before it B of the next state and what follows.
+    fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Vec<Tensor<2>>> {
         let (model, gamma) = (&self.model, f64::from(self.model.config.gamma));
-        let Some(predictor) = model.predictor.as_ref().filter(|_| batch.noise.len() > 1) else {
-            return self.ahead(frozen, &batch.to, batch.noise.first());
-        };
-        // Along the policy's own way through the predictor: B of each state met, then the target's U.
-        let mut states = batch.to.clone();
-        let mut met: Option<Tensor<2>> = None;
-        let mut discount = 1.0;
-        for noise in &batch.noise[..batch.noise.len() - 1] {
-            let a = self.policy_action(&states, noise);
-            states = model.after(predictor, &states, a);
-            let b = model.b(frozen, &states.s) * ((1.0 - gamma) * discount);
-            met = Some(match met {
-                Some(sum) => sum + b,
-                None => b,
-            });
-            discount *= gamma;
+        let Some(last) = batch.way.last() else { return Vec::new() };
+        let mut ahead = vec![self.ahead(frozen, last, batch.noise.last())];
+        for next in batch.way[1..].iter().rev() {
+            let here = model.b(frozen, &next.s) * (1.0 - gamma); // [rows, d]
+            let after = ahead.last().into_iter().flatten();
+            ahead.push(after.map(|f| here.clone() + f.clone() * gamma).collect());
         }
-        let ahead = self.ahead(frozen, &states, batch.noise.last());
-        let met = |f: Tensor<2>| met.clone().map_or_else(|| f.clone(), |met| met + f.clone() * discount);
-        ahead.into_iter().map(met).collect()
+        ahead.reverse();
+        ahead
     }
 
     /// The FB losses of all nets together, of F and of what it bootstraps from (times 1 - gamma); all `[rows, d]`.
@@ -252,15 +249,25 @@ impl FbObjective for ObservationObjective {
             Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
             None => Tensor::zeros([1, width], device),
         });
+        let noise: Vec<Tensor<2>> = noise.collect();
+        let to = States {
+            obs: transitions.next_obs.clone(),
+            s: transitions.next.clone(),
+            task: task.clone(),
+            h: h.clone(),
+        };
+        let mut way = vec![to];
+        if let Some(predictor) = &model.predictor {
+            for noise in &noise[1..] {
+                let here = &way[way.len() - 1];
+                let a = self.policy_action(here, noise);
+                way.push(model.after(predictor, here, a));
+            }
+        }
         ObservationBatch {
-            noise: noise.collect(),
-            from: States {
-                obs: transitions.obs.clone(),
-                s: transitions.s.clone(),
-                task: task.clone(),
-                h: h.clone(),
-            },
-            to: States { obs: transitions.next_obs.clone(), s: transitions.next.clone(), task, h },
+            noise,
+            way,
+            from: States { obs: transitions.obs.clone(), s: transitions.s.clone(), task, h },
             transitions,
             tasks,
         }
@@ -269,18 +276,26 @@ impl FbObjective for ObservationObjective {
     fn loss(&self, batch: &ObservationBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
         let (model, config) = (&self.model, &self.model.config);
         let (dim, gamma) = (config.dim as f64, f64::from(config.gamma));
-        let rows = batch.transitions.s.dims()[0];
         let Tasks { z, is_goal } = &batch.tasks;
         let [groups, _] = z.dims();
+        // Pairs are of states that the data visits; features that are given make a regression of every state of the way.
+        let trained = if model.trains_features() { 1 } else { batch.way.len() };
+        let states = States::joined(&batch.way[..trained]);
+        let rows = states.s.dims()[0];
         let z_rows = z
             .clone()
             .reshape([groups, 1, config.dim])
             .repeat(&[1, rows / groups, 1])
             .reshape([rows, config.dim]);
-        let alive = &batch.transitions.not_terminal; // [rows, 1]
+        let alive = &batch.transitions.not_terminal; // [transitions, 1]
+        let alive: Vec<_> =
+            (0..trained).map(|i| if i == 0 { alive.clone() } else { alive.ones_like() }).collect();
+        let alive = in_groups(&alive, groups); // [rows, 1]
 
-        let target_b = model.b(frozen, &batch.to.s); // [rows, d]
-        let ahead = self.bootstraps(frozen, batch); // [rows, d] by each net
+        let target_b = model.b(frozen, &states.s); // [rows, d]
+        let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the way by each net
+        let of_net = |net: usize| ahead[..trained].iter().map(|f| f[net].clone()).collect::<Vec<_>>();
+        let ahead: Vec<Tensor<2>> = (0..ahead[0].len()).map(|net| in_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
         let nets = ahead.len() as f64;
         let mean_ahead =
             ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
@@ -289,7 +304,7 @@ impl FbObjective for ObservationObjective {
         let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
 
-        let b = model.b(weights, &batch.to.s); // [rows, d]
+        let b = model.b(weights, &states.s); // [rows, d]
         let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
         let counts =
             if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
@@ -301,15 +316,15 @@ impl FbObjective for ObservationObjective {
             Some((_, sum)) => *sum = sum.clone() + part,
             None => metrics.push((name, part)),
         };
-        let own = model.forward.iter().map(|net| self.own(weights, net, batch)); // [rows, d], [rows, 1]
+        let own = model.forward.iter().map(|net| self.own(weights, net, batch, &states)); // [rows, d], [rows, 1]
         let (f, values): (Vec<_>, Vec<_>) = own.unzip();
-        let fb = if model.has_given_features() {
+        let fb = if model.trains_features() {
+            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
+            self.pair_losses(f, b.clone(), ahead, target_b)
+        } else {
             let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]
             let off = |f: Tensor<2>| (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean();
             f.into_iter().map(off).fold(Tensor::zeros([1], &z.device()), |sum, off| sum + off)
-        } else {
-            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
-            self.pair_losses(f, b.clone(), ahead, target_b)
         } / dim;
         metrics.push(("fb", fb.clone()));
         let mut loss = fb;
@@ -325,9 +340,7 @@ impl FbObjective for ObservationObjective {
                 loss = loss + off * config.log_value_coef;
             }
         }
-        if let Features::Backward(backward) = &model.features
-            && backward.is_trained()
-        {
+        if model.trains_features() {
             let ortho = ops::ortho_loss(b) / dim;
             // Orthonormal features have a mean squared product of d between two states; 0 is right.
             metrics.push(("ortho error", ortho.clone() * 2.0 + 1.0));
@@ -341,9 +354,14 @@ impl FbObjective for ObservationObjective {
         let model = &self.model;
         let Some(actor) = &model.actor else { return Metrics::new() };
         let (frozen, weights) = (model.params.weights(), actor.params.track());
-        let a = model.act(actor, &weights, &frozen, &batch.from);
-        let values =
-            model.forward.iter().map(|net| model.with_action(&frozen, net, &batch.from, a.clone()).1);
+        // Cloning asks for the data's states.
+        let states = if model.actor_config.clones() || batch.way.len() == 1 {
+            batch.from.clone()
+        } else {
+            States::joined(&batch.way)
+        };
+        let a = model.act(actor, &weights, &frozen, &states);
+        let values = model.forward.iter().map(|net| model.with_action(&frozen, net, &states, a.clone()).1);
         let Some(q) = values.reduce(|a, b| a + b) else { return Metrics::new() };
         let q = q / model.forward.len() as f64; // [rows, 1]
         let measured = q.clone().mean().without_autodiff();
@@ -355,6 +373,7 @@ impl FbObjective for ObservationObjective {
         } else {
             q.clone()
         };
+        let data = if model.actor_config.clones() { data } else { a.clone().detach() };
         let loss = actor::loss(&model.actor_config, [a, data], [q, data_q]);
         let gradients = loss.backward();
         drop((loss, frozen));

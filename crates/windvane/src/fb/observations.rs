@@ -55,6 +55,31 @@ pub(crate) struct States {
     pub(crate) h: Option<Tensor<2>>,
 }
 
+impl States {
+    /// States of the same groups side by side: those of a group stay together.
+    pub(super) fn joined(all: &[Self]) -> Self {
+        let [groups, _] = all[0].task.dims();
+        let join = |part: fn(&Self) -> &Tensor<2>| {
+            in_groups(&all.iter().map(|states| part(states).clone()).collect::<Vec<_>>(), groups)
+        };
+        Self { obs: join(|states| &states.obs), s: join(|states| &states.s), ..all[0].clone() }
+    }
+}
+
+/// Rows of several tensors `[groups * n, width]` as one, `[groups * sum of n, width]`: those of a group stay together.
+pub(super) fn in_groups(all: &[Tensor<2>], groups: usize) -> Tensor<2> {
+    if let [one] = all {
+        return one.clone();
+    }
+    let grouped = |x: &Tensor<2>| {
+        let [rows, width] = x.dims();
+        x.clone().reshape([groups, rows / groups, width])
+    };
+    let all = Tensor::cat(all.iter().map(grouped).collect(), 1);
+    let [_, rows, width] = all.dims();
+    all.reshape([groups * rows, width])
+}
+
 impl ObservationModel {
     /// Untrained maps for what `codec` shows, under conditions of width `condition`; over given features instead of B, where
     /// there are any.
@@ -91,7 +116,7 @@ impl ObservationModel {
         let forward = forward.collect::<Result<_, _>>()?;
         let (actor_net, choices) = if n_actions.is_none() && actor.kind != ActorKind::Candidates {
             let sizes = [features, codec.actions().width(), condition];
-            (Some(Actor::new(sizes, &config, seed, device)?), None)
+            (Some(Actor::new(sizes, (&config, actor), seed, device)?), None)
         } else {
             let candidates = codec.actions().candidates();
             let count = candidates.len();
@@ -120,6 +145,11 @@ impl ObservationModel {
     /// Whether features were learned beforehand, so that F becomes their successor features.
     pub fn has_given_features(&self) -> bool {
         matches!(self.features, Features::Given(_))
+    }
+
+    /// Whether features are trained with F; else F is a regression on their sums.
+    pub(super) fn trains_features(&self) -> bool {
+        self.backward_map().is_some_and(Backward::is_trained)
     }
 
     /// The features that were learned beforehand.
@@ -301,5 +331,18 @@ impl ObservationModel {
     /// Numbers in a conditioning input.
     pub fn condition_width(&self) -> usize {
         self.condition
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_group_stay_together() {
+        let device = Device::flex();
+        let first: Tensor<2> = upload(vec![1.0, 2.0, 3.0, 4.0], [4, 1], &device); // groups 1 2 | 3 4
+        let second = upload(vec![5.0, 6.0], [2, 1], &device); // 5 | 6
+        assert_eq!(read(in_groups(&[first, second], 2)), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0]);
     }
 }
