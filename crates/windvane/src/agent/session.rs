@@ -17,7 +17,7 @@ use crate::belief::{Evidence, Posteriors, RowPredictor, fits};
 use crate::error::LearnError;
 use crate::fb::ObservationModel;
 use crate::fb::conditioning::Conditioner;
-use crate::fb::row::RowNet;
+use crate::fb::row::{RowActor, RowNet};
 use crate::latent;
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
@@ -62,7 +62,7 @@ pub struct Session {
 #[derive(Debug, Default)]
 struct Rows {
     forward: Vec<RowNet>,
-    actor: Option<RowNet>,
+    actor: Option<RowActor>,
     predictor: Option<RowPredictor>,
 }
 
@@ -385,7 +385,8 @@ impl Session {
                 let mut input = self.known.inputs.clone();
                 input.resize(model.condition_width(), 0.0);
                 let task = [&input[..], &self.z].concat();
-                self.rows.forward.iter_mut().chain(&mut self.rows.actor).for_each(|row| row.fix(&task));
+                self.rows.forward.iter_mut().for_each(|row| row.fix(&task));
+                self.rows.actor.iter_mut().for_each(|row| row.fix(&task));
                 if let (Some(row), Some(belief)) = (&mut self.rows.predictor, &model.predictor)
                     && !self.known.beliefs.is_empty()
                 {
@@ -468,10 +469,7 @@ impl Session {
                     return codec.action(best, &codec.candidates()[best]);
                 }
                 let vector = match &mut self.rows.actor {
-                    Some(actor) => {
-                        let s = model.codec.encode(obs);
-                        actor.forward(&s, &[]).iter().map(|x| x.tanh()).collect()
-                    }
+                    Some(actor) => actor.act(&model.codec.encode(obs)).to_vec(),
                     None => model.actions(&agent.states(model, obs, &self.known, &self.z)),
                 };
                 codec.action(0, &vector)

@@ -2,7 +2,7 @@
 
 use super::config::FbConfig;
 use super::networks::{Backward, NetInput, TwoInputNet};
-use super::row::RowNet;
+use super::row::RowActor;
 use crate::error::LearnError;
 use crate::nn::{Adam, AdamConfig, Params, TensorFile, Weights, upload};
 use burn::tensor::{Device, Gradients, Tensor};
@@ -42,6 +42,9 @@ pub struct ActorConfig {
     pub normalize_q: bool,
     /// `ddpg`: weight of the squared distance to the data's action (behaviour cloning) beside Q; paper: 0.
     pub bc: f64,
+    /// Whether actions are linear in the conditioning input c: `tanh(A_0(s, z) + A(s, z) c)`, as a linear decoder's dynamics are, so
+    /// that unseen contexts are as easy as seen ones; else a network of (s, \[c; z\]). Paper: no.
+    pub linear: bool,
     /// `weighted`: the advantage that makes an action e times as likely, in standard deviations of advantages.
     pub temperature: f64,
 }
@@ -55,6 +58,7 @@ impl Default for ActorConfig {
             rate: 3e-4,
             normalize_q: false,
             bc: 0.0,
+            linear: false,
             temperature: 0.5,
         }
     }
@@ -66,35 +70,48 @@ pub(crate) struct Actor {
     pub(crate) params: Params,
     net: TwoInputNet,
     width: usize,
+    /// Numbers of the conditioning input that actions are linear in; 0 where the network sees them.
+    linear: usize,
 }
 
 impl Actor {
     /// An untrained actor for encodings of `features` numbers, conditions of `condition` and actions of `action`.
     pub(crate) fn new(
         [features, action, condition]: [usize; 3],
-        fb: &FbConfig,
+        (fb, config): (&FbConfig, &ActorConfig),
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnError> {
         let mut params = Params::new(device, seed);
-        let net = TwoInputNet::new(&mut params, "actor", [features, 0, condition], action, fb)?;
-        Ok(Self { params, net, width: action })
+        let linear = if config.linear { condition } else { 0 };
+        let (seen, output) = (condition - linear, action * (1 + linear));
+        let net = TwoInputNet::new(&mut params, "actor", [features, 0, seen], output, fb)?;
+        Ok(Self { params, net, width: action, linear })
     }
 
     /// Actions between -1 and 1, `[rows, action]`.
     pub(crate) fn act(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
-        self.net.forward(weights, input).tanh()
+        if self.linear == 0 {
+            return self.net.forward(weights, input).tanh();
+        }
+        let ([rows, _], [groups, wide]) = (input.s.dims(), input.task.dims());
+        let told = input.task.clone().narrow(1, 0, self.linear).reshape([groups, self.linear, 1]);
+        let task = input.task.narrow(1, self.linear, wide - self.linear);
+        let out = self.net.forward(weights, NetInput { task, ..input }); // [rows, action * (1 + linear)]
+        let slopes = out.clone().narrow(1, self.width, self.width * self.linear);
+        let slopes = slopes.reshape([groups, rows / groups * self.width, self.linear]);
+        (out.narrow(1, 0, self.width) + slopes.matmul(told).reshape([rows, self.width])).tanh()
     }
 
-    /// The same actor for single rows, before its tanh; nothing for a network without such a form. `backward` is B with its
+    /// The same actor for single rows; nothing for a network without such a form. `backward` is B with its
     /// weights.
     pub(crate) fn row(
         &self,
         backward: (Option<&Backward>, &Weights),
         task: &[f32],
         dim: usize,
-    ) -> Option<RowNet> {
-        RowNet::new(&self.net, &self.params.weights(), backward, task, dim)
+    ) -> Option<RowActor> {
+        RowActor::new(&self.net, &self.params.weights(), backward, (task, self.linear), dim)
     }
 
     /// Noise that smooths the target's action, cut off, `[rows, action]`.
@@ -114,7 +131,7 @@ pub(crate) fn loss(
 ) -> Tensor<1> {
     let off = (a - data).powf_scalar(2.0);
     match config.kind {
-        ActorKind::Ddpg | ActorKind::Candidates => {
+        ActorKind::Ddpg | ActorKind::Candidates | ActorKind::Cloning => {
             let size = if config.normalize_q {
                 q.clone().detach().abs().mean().clamp_min(1e-3)
             } else {
@@ -130,8 +147,12 @@ pub(crate) fn loss(
             let weight = weight.clone() / weight.mean().reshape([1, 1]);
             (off.mean_dim(1) * weight).mean()
         }
-        ActorKind::Cloning => off.mean(),
     }
+}
+
+/// The mean squared distance between the actor's actions and those of the data, `[rows, action]` each.
+pub(crate) fn cloning(a: Tensor<2>, data: Tensor<2>) -> Tensor<1> {
+    (a - data).powf_scalar(2.0).mean()
 }
 
 /// The actor's optimiser.

@@ -91,7 +91,7 @@ impl ObservationModel {
         let forward = forward.collect::<Result<_, _>>()?;
         let (actor_net, choices) = if n_actions.is_none() && actor.kind != ActorKind::Candidates {
             let sizes = [features, codec.actions().width(), condition];
-            (Some(Actor::new(sizes, &config, seed, device)?), None)
+            (Some(Actor::new(sizes, (&config, actor), seed, device)?), None)
         } else {
             let candidates = codec.actions().candidates();
             let count = candidates.len();
