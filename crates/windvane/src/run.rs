@@ -293,8 +293,8 @@ impl Run {
     }
 
     fn settings(&self) -> AgentSettings {
-        let Plan { encoder, belief, fb, actor, planner, .. } = self.plan.clone();
-        AgentSettings { encoder, belief, fb, actor, planner }
+        let Plan { encoder, belief, fb, planner, .. } = self.plan.clone();
+        AgentSettings { encoder, belief, fb, actor: self.method.actor(self.plan.actor), planner }
     }
 
     fn listed_agent(
@@ -303,6 +303,7 @@ impl Run {
         belief: Option<Belief>,
         at: &mut RunContext<'_>,
     ) -> Result<Option<Agent>, LearnError> {
+        self.method.check_actor(false, &self.plan.env)?;
         let Plan { belief: config, fb, .. } = &self.plan;
         let encoder = match &belief {
             Some(Belief::Listed(belief)) => Some(&**belief),
@@ -341,7 +342,7 @@ impl Run {
         belief: Option<Belief>,
         at: &mut RunContext<'_>,
     ) -> Result<Option<Agent>, LearnError> {
-        let Plan { belief: config, fb, actor, .. } = &self.plan;
+        let (Plan { belief: config, fb, .. }, actor) = (&self.plan, &self.method.actor(self.plan.actor));
         let encoder = match &belief {
             Some(Belief::Observations(belief)) => Some(belief.clone()),
             _ => None,
@@ -360,6 +361,7 @@ impl Run {
             self.seed,
             at.device,
         )?;
+        self.method.check_actor(model.actor.is_some(), &self.plan.env)?;
         let actor_trainer = model.actor.as_ref().map(|net| ActorTrainer::new(net, actor));
         let objective = ObservationObjective::new(model, replay.clone(), contexts, distribution, self.seed);
         let mut trainer = FbTrainer::new(objective, fb, actor_trainer);

@@ -124,7 +124,12 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         (
             "pendulum",
             "standard",
-            vec!["actor.kind=weighted", "belief.posterior=encoder", "encoder.action_repeat=1"],
+            vec![
+                "actor.kind=weighted",
+                "actor.linear=true",
+                "belief.posterior=encoder",
+                "encoder.action_repeat=1",
+            ],
         ),
     ]
 }
@@ -176,7 +181,9 @@ fn a_batch_does_what_a_session_does(agent: Arc<Agent>, what: &str) {
 #[test]
 fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
     for (env, preset, set) in kinds() {
-        for method in METHODS {
+        let fits =
+            |method: &&Method| !method.clones || env == "pendulum" || set.contains(&"encoder.directions=0");
+        for method in METHODS.iter().filter(fits) {
             let place = tempfile::tempdir().unwrap();
             let folder = place.path().join("run");
             let run = run_of(env, preset, method.name, &folder, &[&shape(preset, &set, env), &set]);
@@ -206,6 +213,22 @@ fn every_method_trains_acts_and_is_the_same_after_its_folder_was_moved() {
                 assert_eq!(behaviour(&agent, &*world, &eval), behaviour(&loaded, &*world, &eval));
             }
         }
+    }
+}
+
+#[test]
+fn cloning_where_actions_are_chosen_from_a_list_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    for (env, preset) in [("doors", "quick"), ("doors", "paper")] {
+        let folder = place.path().join(preset);
+        let set = shape(preset, &[], env);
+        let run = run_of(env, preset, "bc", &folder, &[&set, &["encoder.action_repeat=1"]]);
+        let world = run.world().unwrap();
+        let (device, interrupt) = (Device::flex(), AtomicBool::new(false));
+        let mut at =
+            RunContext { world: &*world, device: &device, progress: &mut Silent, interrupt: &interrupt };
+        let error = run.agent(&mut at).unwrap_err().to_string();
+        assert!(error.contains("expected a world whose actions are vectors"), "{error}");
     }
 }
 

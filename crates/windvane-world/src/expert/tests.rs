@@ -6,7 +6,9 @@ use crate::mujoco::Hidden;
 use crate::protocol::{EvalEpisode, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::rng::stream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An expert that has hardly learned: it stands.
 fn novice(world: &dyn Cmdp, seed: u64) -> Expert {
@@ -88,6 +90,42 @@ fn experts_leave_the_same_bytes_after_any_restart_and_data_hold_torques_and_no_c
         assert_eq!(one.actions(episode), two.actions(episode));
     }
     assert_ne!(one.observations(0), one.observations(1), "qualities differ");
+}
+
+#[test]
+fn an_expert_s_collection_that_was_killed_goes_on_to_the_same_bytes() {
+    const COMMITTED: usize = 256 * 3;
+    let world = make("ant-fault", &WorldConfig::default()).unwrap();
+    let expert = novice(&*world, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let config = CollectConfig {
+        contexts: world.contexts(Split::Train)[..2].to_vec(),
+        episodes: 200,
+        length: 3,
+        start: Start::Fixed,
+        seed: 3,
+    };
+    let collected = |name: &str, progress: &(dyn Fn(usize) + Sync)| {
+        expert.save(&folder.path().join(format!("{name}.expert"))).unwrap();
+        let policy = BehaviourPolicy::Expert { pure: false };
+        collect(&*world, &policy, &config, "tests", &folder.path().join(name), progress).unwrap()
+    };
+    let whole = collected("whole", &|_| {});
+    let done = AtomicUsize::new(0);
+    let kill = |steps: usize| assert!(done.fetch_add(steps, Ordering::SeqCst) < COMMITTED, "killed");
+    let killed = catch_unwind(AssertUnwindSafe(|| collected("killed", &kill)));
+    assert!(killed.is_err() && Episodes::open(&folder.path().join("killed")).is_err());
+    let again = AtomicUsize::new(0);
+    let resumed = collected("killed", &|steps| {
+        let _before = again.compare_exchange(0, steps, Ordering::SeqCst, Ordering::SeqCst);
+    });
+    assert_eq!(again.into_inner(), COMMITTED, "what was committed is not collected again");
+    assert_eq!(resumed.transitions(), whole.transitions());
+    for entry in std::fs::read_dir(folder.path().join("whole")).unwrap() {
+        let name = entry.unwrap().file_name();
+        let bytes = |which: &str| std::fs::read(folder.path().join(which).join(&name)).unwrap();
+        assert_eq!(bytes("whole"), bytes("killed"), "{name:?}");
+    }
 }
 
 #[test]

@@ -4,10 +4,9 @@ use super::acting::Ready;
 use super::{Agent, Model};
 use crate::belief::{RowPredictor, TransitionSet};
 use crate::data::Codec;
-use crate::fb::actor::Actor;
 use crate::fb::conditioning::Conditioner;
 use crate::fb::config::ValueHead;
-use crate::fb::row::RowNet;
+use crate::fb::row::{RowActor, RowNet};
 use std::sync::Arc;
 use windvane_world::ActionBuf;
 
@@ -20,7 +19,7 @@ pub(super) struct Rows {
     condition: usize,
     forward: Vec<RowNet>,
     /// Chooses vectors; nothing where the best of candidates is taken.
-    actor: Option<(Actor, RowNet)>,
+    actor: Option<RowActor>,
     /// What F goes through, where it does.
     predictor: Option<(Arc<TransitionSet>, RowPredictor)>,
 }
@@ -34,7 +33,7 @@ impl Rows {
         let backward = (model.backward_map(), &weights);
         let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
         let actor = match &model.actor {
-            Some(actor) => Some((actor.clone(), actor.row(backward, &blank, agent.dim())?)),
+            Some(actor) => Some(actor.row(backward, &blank, agent.dim())?),
             None => None,
         };
         // Oracle-ID has embeddings of groups, zeros where it knows none: its predictor is the conditioned one too.
@@ -55,8 +54,8 @@ impl Rows {
         let mut task = ready.known.inputs.clone();
         task.resize(self.condition, 0.0);
         task.extend_from_slice(&ready.z);
-        let actor = self.actor.iter_mut().map(|(_, net)| net);
-        self.forward.iter_mut().chain(actor).for_each(|net| net.fix(&task));
+        self.forward.iter_mut().for_each(|net| net.fix(&task));
+        self.actor.iter_mut().for_each(|actor| actor.fix(&task));
         if let (Some((belief, row)), false) = (&mut self.predictor, ready.known.beliefs.is_empty()) {
             belief.condition(row, &ready.known.beliefs);
         }
@@ -96,7 +95,6 @@ impl Rows {
     /// The action of the actor at `obs`; nothing without one.
     pub(super) fn act(&mut self, obs: &[f32]) -> Option<ActionBuf> {
         let s = self.codec.encode(obs);
-        let (actor, net) = self.actor.as_mut()?;
-        Some(self.codec.actions().action(0, &actor.bounded(net.forward(&s, &[]))))
+        Some(self.codec.actions().action(0, self.actor.as_mut()?.act(&s)))
     }
 }

@@ -4,14 +4,14 @@ use super::{Built, Step, fb};
 use crate::config::Plan;
 use crate::data::{Codec, Replay, bad_setting};
 use crate::error::LearnError;
-use crate::fb::row::RowNet;
+use crate::fb::row::RowActor;
 use crate::nn::{Params, TensorFile};
 use burn::tensor::Device;
 use std::sync::Arc;
 
 /// The actor, its belief and task fixed for the episode.
 struct Act {
-    actor: RowNet,
+    actor: RowActor,
     params: Params,
     codec: Arc<Codec>,
     obs: Vec<f32>,
@@ -41,7 +41,7 @@ pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<
 impl Step for Act {
     fn run(&mut self) -> Result<f32, LearnError> {
         let s = self.codec.encode(&self.obs);
-        Ok(self.actor.forward(&s, &[]).iter().map(|x| x.tanh()).sum())
+        Ok(self.actor.act(&s).iter().sum())
     }
 
     fn save(&self, file: &mut TensorFile) {

@@ -150,6 +150,11 @@ impl Plan {
         self.encoder.states == StateKind::Observations && self.fb.forward == ForwardForm::Predictor
     }
 
+    /// Whether data come from experts, so that cloning them is a yardstick.
+    pub fn has_experts(&self) -> bool {
+        matches!(self.data.policy, BehaviourPolicy::Expert { .. })
+    }
+
     /// Settings that contradict each other, mean nothing, or are beyond what a machine can hold.
     pub fn check(self) -> Result<Self, LearnError> {
         let bad = |problem: String| Err(LearnError::Config { origin: "plan".into(), problem });

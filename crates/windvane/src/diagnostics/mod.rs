@@ -6,6 +6,7 @@ pub mod exact;
 mod exact_belief;
 mod generic;
 pub mod perturbed;
+pub mod readout;
 
 use crate::agent::{Agent, Model};
 use crate::data::Replay;
@@ -61,6 +62,7 @@ pub fn examine(
             findings.extend(examiner.findings()?);
             findings.extend(examiner.belief_findings()?);
         }
+        findings.extend(readout::findings(agent, world, eval, seed)?);
         findings.extend(context_swap::in_world(agent, world, eval, seed)?);
     } else if let Some(replay) = replay {
         findings.extend(context_swap::in_data(agent, replay, seed));

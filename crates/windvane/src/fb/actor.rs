@@ -2,7 +2,7 @@
 
 use super::config::FbConfig;
 use super::networks::{Backward, NetInput, TwoInputNet};
-use super::row::RowNet;
+use super::row::RowActor;
 use crate::error::LearnError;
 use crate::nn::{Adam, AdamConfig, Params, TensorFile, Weights, upload};
 use burn::tensor::{Device, Gradients, Tensor};
@@ -55,6 +55,9 @@ pub struct ActorConfig {
     pub unit_ball: bool,
     /// `ddpg`: weight of the squared distance to the data's action (behaviour cloning) beside Q; paper: 0.
     pub bc: f64,
+    /// Whether actions are linear in the conditioning input c: `tanh(A_0(s, z) + A(s, z) c)`, as a linear decoder's dynamics are, so
+    /// that unseen contexts are as easy as seen ones; else a network of (s, \[c; z\]). Paper: no.
+    pub linear: bool,
     /// `weighted`: the advantage that makes an action e times as likely, in standard deviations of advantages.
     pub temperature: f64,
 }
@@ -70,6 +73,7 @@ impl Default for ActorConfig {
             log_q: false,
             unit_ball: false,
             bc: 0.0,
+            linear: false,
             temperature: 0.5,
         }
     }
@@ -89,6 +93,8 @@ pub(crate) struct Actor {
     net: TwoInputNet,
     width: usize,
     unit_ball: bool,
+    /// Numbers of the conditioning input that actions are linear in; 0 where the network sees them.
+    linear: usize,
 }
 
 impl Actor {
@@ -100,13 +106,15 @@ impl Actor {
         device: &Device,
     ) -> Result<Self, LearnError> {
         let mut params = Params::new(device, seed);
-        let net = TwoInputNet::new(&mut params, "actor", [features, 0, condition], action, fb)?;
-        Ok(Self { params, net, width: action, unit_ball: config.unit_ball })
+        let linear = if config.linear { condition } else { 0 };
+        let (seen, output) = (condition - linear, action * (1 + linear));
+        let net = TwoInputNet::new(&mut params, "actor", [features, 0, seen], output, fb)?;
+        Ok(Self { params, net, width: action, unit_ball: config.unit_ball, linear })
     }
 
     /// Actions between -1 and 1, `[rows, action]`.
     pub(crate) fn act(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
-        let u = self.net.forward(weights, input);
+        let u = self.unbounded(weights, input);
         if !self.unit_ball {
             return u.tanh();
         }
@@ -114,24 +122,29 @@ impl Actor {
         u * (length.clone().tanh() / length)
     }
 
-    /// The action behind what the network of one row gave.
-    pub(crate) fn bounded(&self, u: &[f32]) -> Vec<f32> {
-        if !self.unit_ball {
-            return u.iter().map(|x| x.tanh()).collect();
+    /// The same before its bound.
+    fn unbounded(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
+        if self.linear == 0 {
+            return self.net.forward(weights, input);
         }
-        let length = (u.iter().map(|x| x * x).sum::<f32>() + SHORTEST).sqrt();
-        u.iter().map(|x| x * (length.tanh() / length)).collect()
+        let ([rows, _], [groups, wide]) = (input.s.dims(), input.task.dims());
+        let condition = input.task.clone().narrow(1, 0, self.linear).reshape([groups, self.linear, 1]);
+        let task = input.task.narrow(1, self.linear, wide - self.linear);
+        let out = self.net.forward(weights, NetInput { task, ..input }); // [rows, action * (1 + linear)]
+        let slopes = out.clone().narrow(1, self.width, self.width * self.linear);
+        let slopes = slopes.reshape([groups, rows / groups * self.width, self.linear]);
+        out.narrow(1, 0, self.width) + slopes.matmul(condition).reshape([rows, self.width])
     }
 
-    /// The same actor for single rows, before its bound; nothing for a network without such a form. `backward` is B with its
+    /// The same actor for single rows; nothing for a network without such a form. `backward` is B with its
     /// weights.
     pub(crate) fn row(
         &self,
         backward: (Option<&Backward>, &Weights),
         task: &[f32],
         dim: usize,
-    ) -> Option<RowNet> {
-        RowNet::new(&self.net, &self.params.weights(), backward, task, dim)
+    ) -> Option<RowActor> {
+        RowActor::new(&self.net, &self.params.weights(), backward, (task, self.linear, self.unit_ball), dim)
     }
 
     /// Noise that smooths the target's action, cut off, `[rows, action]`.
@@ -143,6 +156,15 @@ impl Actor {
     }
 }
 
+/// Bounds one row as [`Actor::act`] does.
+pub(super) fn bound(u: &mut [f32], unit_ball: bool) {
+    if !unit_ball {
+        return u.iter_mut().for_each(|x| *x = x.tanh());
+    }
+    let length = (u.iter().map(|x| x * x).sum::<f32>() + SHORTEST).sqrt();
+    u.iter_mut().for_each(|x| *x *= length.tanh() / length);
+}
+
 /// The loss of the actor's actions `a [rows, action]` beside those of the data, from the values of both, `[rows, 1]` each.
 pub(crate) fn loss(
     config: &ActorConfig,
@@ -151,7 +173,7 @@ pub(crate) fn loss(
 ) -> Tensor<1> {
     let off = (a - data).powf_scalar(2.0);
     match config.kind {
-        ActorKind::Ddpg | ActorKind::Candidates => {
+        ActorKind::Ddpg | ActorKind::Candidates | ActorKind::Cloning => {
             let size = match config {
                 _ if config.log_q => q.clone().detach().abs().clamp_min(SMALLEST_Q),
                 _ if config.normalize_q => {
@@ -169,8 +191,12 @@ pub(crate) fn loss(
             let weight = weight.clone() / weight.mean().reshape([1, 1]);
             (off.mean_dim(1) * weight).mean()
         }
-        ActorKind::Cloning => off.mean(),
     }
+}
+
+/// The mean squared distance between the actor's actions and those of the data, `[rows, action]` each.
+pub(crate) fn cloning(a: Tensor<2>, data: Tensor<2>) -> Tensor<1> {
+    (a - data).powf_scalar(2.0).mean()
 }
 
 /// The actor's optimiser.
@@ -224,7 +250,8 @@ mod tests {
                 let raw = read(actor.net.forward(&weights, input(far)));
                 let bounded = read(actor.act(&weights, input(far)));
                 for (raw, a) in raw.chunks_exact(2).zip(bounded.chunks_exact(2)) {
-                    let row = actor.bounded(raw);
+                    let mut row = raw.to_vec();
+                    bound(&mut row, unit_ball);
                     assert!(a.iter().zip(&row).all(|(a, row)| (a - row).abs() < 1e-5), "{a:?} {row:?}");
                     assert!(!unit_ball || a[0].hypot(a[1]) <= 1.0 + 1e-5, "{a:?}");
                 }

@@ -208,6 +208,10 @@ impl FbObjective for ObservationObjective {
         self.model.actor.as_mut().map(|actor| &mut actor.params)
     }
 
+    fn learns_values(&self) -> bool {
+        self.model.actor.is_none() || self.model.actor_config.kind != ActorKind::Cloning
+    }
+
     fn sample(&self, step: u64, _: &Weights) -> ObservationBatch {
         let (model, replay, device) = (&self.model, &self.replay, self.model.params.device());
         let config = &model.config;
@@ -354,6 +358,17 @@ impl FbObjective for ObservationObjective {
         let model = &self.model;
         let Some(actor) = &model.actor else { return Metrics::new() };
         let (frozen, weights) = (model.params.weights(), actor.params.track());
+        let data = batch.transitions.a.clone();
+        if !self.learns_values() {
+            let loss = actor::cloning(model.act(actor, &weights, &frozen, &batch.from), data);
+            let measured = loss.clone().without_autodiff();
+            let gradients = loss.backward();
+            drop((loss, frozen));
+            if let Some(actor) = &mut self.model.actor {
+                trainer.step(actor, weights, gradients, scale);
+            }
+            return vec![("loss", measured)];
+        }
         // Cloning asks for the data's states.
         let states = if model.actor_config.clones() || batch.way.len() == 1 {
             batch.from.clone()
@@ -365,7 +380,6 @@ impl FbObjective for ObservationObjective {
         let Some(q) = values.reduce(|a, b| a + b) else { return Metrics::new() };
         let q = q / model.forward.len() as f64; // [rows, 1]
         let measured = q.clone().mean().without_autodiff();
-        let data = batch.transitions.a.clone();
         let data_q = if model.actor_config.kind == ActorKind::Weighted {
             let values =
                 model.forward.iter().map(|net| model.with_action(&frozen, net, &batch.from, data.clone()).1);

@@ -78,6 +78,53 @@ impl RowNet {
     }
 }
 
+/// The actor with its weights, for one state at a time under one condition and task.
+#[derive(Debug)]
+pub(crate) struct RowActor {
+    net: RowNet,
+    /// The part of the conditioning input that actions are linear in; empty where the network sees it all.
+    condition: Vec<f32>,
+    unit_ball: bool,
+    action: Vec<f32>,
+}
+
+impl RowActor {
+    /// Copies the weights of an actor's network, as in [`RowNet::new`]; actions are linear in the first `linear` numbers of the
+    /// condition.
+    pub(crate) fn new(
+        net: &TwoInputNet,
+        weights: &Weights,
+        backward: (Option<&Backward>, &Weights),
+        (condition, linear, unit_ball): (&[f32], usize, bool),
+        dim: usize,
+    ) -> Option<Self> {
+        let (own, seen) = condition.split_at(linear);
+        let net = RowNet::new(net, weights, backward, seen, dim)?;
+        Some(Self { net, condition: own.to_vec(), unit_ball, action: Vec::new() })
+    }
+
+    /// Another condition and task.
+    pub(crate) fn fix(&mut self, condition: &[f32]) {
+        let (own, seen) = condition.split_at(self.condition.len());
+        self.condition.copy_from_slice(own);
+        self.net.fix(seen);
+    }
+
+    /// The action at an encoded state.
+    pub(crate) fn act(&mut self, s: &[f32]) -> &[f32] {
+        let out = self.net.forward(s, &[]);
+        let linear = self.condition.len();
+        let (offset, slopes) = out.split_at(out.len() / (1 + linear));
+        self.action.clear();
+        self.action.extend(offset.iter().enumerate().map(|(i, offset)| {
+            let slopes = &slopes[i * linear..][..linear];
+            offset + slopes.iter().zip(&self.condition).map(|(slope, c)| slope * c).sum::<f32>()
+        }));
+        super::actor::bound(&mut self.action, self.unit_ball);
+        &self.action
+    }
+}
+
 impl RowFilm {
     fn fix(&mut self, condition: &[f32]) {
         let dim = self.z.len();
@@ -112,6 +159,7 @@ impl RowFilm {
 #[cfg(test)]
 mod tests {
     use super::RowNet;
+    use crate::fb::actor::{Actor, ActorConfig};
     use crate::fb::config::{BackwardForm, FbConfig, NetKind};
     use crate::fb::networks::{Backward, NetInput, TwoInputNet};
     use crate::nn::{Params, read, upload};
@@ -144,6 +192,35 @@ mod tests {
                     assert!((got - expected).abs() < 1e-5, "{kind:?}: {got} {expected}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_actor_that_is_linear_in_its_condition_is_so_on_rows_and_tensors_alike() {
+        let device = Device::flex();
+        let fb = FbConfig { dim: 4, backward: BackwardForm::Network, ..FbConfig::default() };
+        let actor =
+            Actor::new([3, 2, 2], (&fb, &ActorConfig { linear: true, ..ActorConfig::default() }), 5, &device);
+        let actor = actor.unwrap();
+        let weights = actor.params.weights();
+        let (s, z) = ([0.3, -0.7, 0.2], [1.0, 0.5, -2.0, 0.1]);
+        let mut row = actor.row((None, &weights), &[0.0; 6], 4).unwrap();
+        let mut before_tanh = |c: [f32; 2]| {
+            let condition = [&c[..], &z].concat();
+            row.fix(&condition);
+            let got = row.act(&s).to_vec();
+            let states = upload(s.to_vec(), [1, 3], &device);
+            let input = NetInput { s: states, a: None, task: upload(condition, [1, 6], &device), b: None };
+            for (got, expected) in got.iter().zip(read(actor.act(&weights, input))) {
+                assert!((got - expected).abs() < 1e-5, "{got} {expected}");
+            }
+            got.iter().map(|x| x.atanh()).collect::<Vec<f32>>()
+        };
+        let [zero, left, right, both] =
+            [[0.0, 0.0], [1.0, 0.0], [0.0, -2.0], [1.0, -2.0]].map(&mut before_tanh);
+        for i in 0..2 {
+            assert!((left[i] + right[i] - zero[i] - both[i]).abs() < 1e-5);
+            assert!((left[i] - zero[i]).abs() > 1e-4, "the condition counts");
         }
     }
 }

@@ -34,6 +34,10 @@ pub(crate) trait FbObjective: Debug {
     fn sample(&self, step: u64, frozen: &Weights) -> Self::Batch;
     /// The loss on a batch, and what was measured. `frozen` are the target weights.
     fn loss(&self, batch: &Self::Batch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics);
+    /// Whether F and B are trained; an actor that clones needs neither.
+    fn learns_values(&self) -> bool {
+        true
+    }
     /// A step of the actor; nothing where actions are discrete.
     fn actor_step(&mut self, _batch: &Self::Batch, _trainer: &mut ActorTrainer, _scale: f32) -> Metrics {
         Metrics::new()
@@ -85,6 +89,11 @@ impl<O: FbObjective> Learner for FbTrainer<O> {
     fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
         let frozen = self.target.weights();
         let batch = self.objective.sample(step, &frozen);
+        let scale = warm_cosine(step, self.steps);
+        if !self.objective.learns_values() {
+            let Some(actor) = &mut self.actor else { return Ok(Metrics::new()) };
+            return Ok(self.objective.actor_step(&batch, actor, scale));
+        }
         let weights = self.objective.params().track();
         let (loss, metrics) = self.objective.loss(&batch, &weights, &frozen);
         let mut metrics: Metrics =
@@ -92,7 +101,6 @@ impl<O: FbObjective> Learner for FbTrainer<O> {
         drop(frozen);
         let gradients = loss.backward();
         drop(loss);
-        let scale = warm_cosine(step, self.steps);
         let follow = Follow { target: &mut self.target, tau: self.tau };
         let norm = self.optimizer.step(self.objective.params_mut(), weights, gradients, scale, Some(follow));
         metrics.push(("gradient", norm));

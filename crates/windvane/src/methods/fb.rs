@@ -10,4 +10,5 @@ pub(super) const METHOD: Method = Method {
     draw: Draw::Sphere,
     features: None,
     reward: RewardIn::AsIs,
+    clones: false,
 };

@@ -1,5 +1,7 @@
 //! The methods there are, one file each. Adding one is a file here with what is its own, and a line in [`METHODS`].
 
+mod bc;
+mod bc_belief;
 mod bfb;
 mod contextual_fb;
 mod fb;
@@ -10,6 +12,7 @@ mod rfb;
 
 use crate::config::layers::closest;
 use crate::error::LearnError;
+use crate::fb::actor::{ActorConfig, ActorKind};
 use crate::features::FeatureLearner;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +25,8 @@ pub const METHODS: &[Method] = &[
     oracle_id::METHOD,
     bfb::METHOD,
     rfb::METHOD,
+    bc::METHOD,
+    bc_belief::METHOD,
 ];
 
 /// A method, by what it plugs into the core.
@@ -42,6 +47,8 @@ pub struct Method {
     pub features: Option<&'static dyn FeatureLearner>,
     /// What a new context does to the reward.
     pub reward: RewardIn,
+    /// Whether the actor does what the data's actions were, whatever is asked for; F is left untrained. For vectors as actions.
+    pub clones: bool,
 }
 
 /// What the forward map is conditioned on.
@@ -77,6 +84,23 @@ impl Method {
     /// Whether it listens to a belief.
     pub fn believes(&self) -> bool {
         self.condition == Condition::Belief
+    }
+
+    /// The actor's settings, of the kind that the method asks for.
+    pub(crate) fn actor(&self, config: ActorConfig) -> ActorConfig {
+        ActorConfig { kind: if self.clones { ActorKind::Cloning } else { config.kind }, ..config }
+    }
+
+    /// An error for a method that clones in a world `env` where no actor chooses vectors.
+    pub(crate) fn check_actor(&self, there: bool, env: &str) -> Result<(), LearnError> {
+        if there || !self.clones {
+            return Ok(());
+        }
+        let problem = format!(
+            "{} is for actors; expected a world whose actions are vectors, and in {env} they are chosen from a list",
+            self.title
+        );
+        Err(LearnError::Config { origin: "--method".into(), problem })
     }
 }
 

@@ -6,10 +6,14 @@ use windvane_world::picture::{
     legend_rows,
 };
 
-/// The colour of a method, the same in all figures; grey for reference policies.
+/// The colour of a method, the same in all figures; greys for reference policies and for cloning, dark with a belief.
 pub fn colour_of(method: &str) -> Colour {
-    let place = METHODS.iter().position(|m| m.name == method);
-    place.map_or(Ink::LINE, |place| CATEGORIES[place % CATEGORIES.len()])
+    match METHODS.iter().position(|m| m.name == method) {
+        Some(place) if METHODS[place].clones && METHODS[place].believes() => Ink::TEXT,
+        Some(place) if METHODS[place].clones => Ink::SOFT,
+        Some(place) => CATEGORIES[place % CATEGORIES.len()],
+        None => Ink::LINE,
+    }
 }
 
 /// Draws a panel whose vertical axis is a share from 0 to 1 and whose horizontal places carry names.

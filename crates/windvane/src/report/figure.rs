@@ -21,7 +21,7 @@ const REGRETS: usize = 5;
 
 /// The figure called `name` of the sweep or run in a folder, and the numbers in it where it is made of any.
 pub fn figure(name: &str, path: &Path) -> Result<(Picture, Value), LearnError> {
-    let from_rows = ["summary", "learning", "profiles"].map(str::to_owned);
+    let from_rows = ["summary", "learning", "profiles", "winds"].map(str::to_owned);
     let ablations = ABLATIONS.iter().map(|a| format!("ablation-{}", a.name));
     let from_rows: Vec<String> = from_rows.into_iter().chain(ablations).collect();
     let inside: Vec<&str> = INSIDE.iter().map(|(name, _)| *name).collect();
@@ -93,6 +93,7 @@ impl Inside {
             "qmap" => inside::q_map(&subjects)?,
             "directions" => inside::interference(&subjects)?,
             "beliefs" => inside::beliefs(&subjects)?,
+            "hidden" => inside::hidden(&subjects)?,
             "cones" => inside::around_beliefs(&subjects, &self.device)?,
             _ => {
                 let bounds = self.bounds()?;

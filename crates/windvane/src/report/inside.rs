@@ -1,8 +1,9 @@
 //! Figures that look into trained agents.
 
-use super::{cones, directions, plane, qmap, views};
+use super::{cones, directions, hidden, plane, qmap, views};
 use crate::agent::{Agent, Belief};
 use crate::belief::{BeliefEncoder, StateEvidence, TransitionSet, evidence_of};
+use crate::diagnostics::readout::readout;
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore, optimal_steps};
 use crate::latent::VonMisesFisher;
@@ -121,6 +122,19 @@ pub fn beliefs(subjects: &[Subject<'_>]) -> Result<Picture, LearnError> {
         }
     }
     Err(cannot("beliefs", "needs a run of a method with a belief (bfb or rfb)"))
+}
+
+/// What is hidden as the belief of the first subject that has one holds it, where that is a wind or legs.
+pub fn hidden(subjects: &[Subject<'_>]) -> Result<Picture, LearnError> {
+    for Subject { run, world, agent } in subjects {
+        let (eval, steps) = (&run.plan.eval, run.plan.eval.context_steps);
+        if let Some(found) = readout(*world, agent, eval, run.seed, steps)? {
+            let about =
+                format!("{}, seed {}: h after random trajectories of {steps} steps", run.plan.env, run.seed);
+            return Ok(hidden::draw(&found, &about));
+        }
+    }
+    Err(cannot("hidden", "needs a belief (bfb or rfb) in a world that hides a wind or legs (ants)"))
 }
 
 /// Task vectors around beliefs before and after training, of the first subject that draws them so.

@@ -6,9 +6,11 @@ pub mod cones;
 pub mod curves;
 pub mod directions;
 pub mod figure;
+pub mod hidden;
 pub mod inside;
 pub mod page;
 pub mod plane;
+pub mod polar;
 pub mod published;
 pub mod qmap;
 pub mod results;
@@ -33,6 +35,11 @@ pub const INSIDE: &[(&str, &str)] = &[
     (
         "beliefs",
         "Beliefs h after random trajectories in several layouts, in their first two principal components.",
+    ),
+    (
+        "hidden",
+        "What a linear map reads off the belief of ants: the direction of the wind, as a circle, or which legs turn the wrong way \
+         round, as a confusion matrix.",
     ),
     ("cones", "Task vectors around beliefs, before and after the belief is trained."),
     (

@@ -1,6 +1,7 @@
 //! The results of a sweep's folder, from its rows alone: statistics and figures.
 
 use super::chart::Format;
+use super::polar::{self, Rose};
 use super::{curves, summary};
 use crate::error::LearnError;
 use crate::eval::BeliefMode;
@@ -36,6 +37,8 @@ pub struct Results {
     pub rewards: Vec<SweepRewardRow>,
     /// Mean returns of the main experiment, where tasks have no success; else none.
     pub returns: Vec<MeanReturn>,
+    /// Returns by wind of the main experiment's first setting; empty for worlds without winds.
+    pub roses: Vec<Rose>,
     /// What was wrong with the rows.
     pub warnings: Vec<String>,
 }
@@ -119,14 +122,18 @@ impl Results {
             );
             return Err(LearnError::run(folder, problem));
         }
+        let main = found.of_sweep(MAIN);
+        let first = |row: &&&Row| main.first().is_some_and(|first| first.setting == row.setting);
+        let roses = polar::roses(&main.iter().filter(first).copied().collect::<Vec<_>>());
         let ablations = ABLATIONS.iter().map(|a| (a.name, table::lines(&found.of_sweep(a.name))));
         Ok(Self {
             folder: folder.to_owned(),
-            main: table::lines(&found.of_sweep(MAIN)),
+            main: table::lines(&main),
             ablations: ablations.filter(|(_, lines)| !lines.is_empty()).collect(),
             curve: unit_rows(&folder.join(MAIN), CURVE),
             rewards: unit_rows(&folder.join(MAIN), REWARDS),
-            returns: mean_returns(&found.of_sweep(MAIN)),
+            returns: mean_returns(&main),
+            roses,
             warnings: found.warnings,
             env,
         })
@@ -193,6 +200,12 @@ impl Results {
             );
             let draw = |format| summary::draw(&self.env, &lines, format);
             add(named("summary", number, setting), caption, &draw);
+        }
+        if !self.roses.is_empty() {
+            let caption = "Returns by the direction of the wind, and as shares of the expert's; rings are unseen winds.";
+            add("winds".to_owned(), caption.to_owned(), &|format| {
+                polar::draw(&self.env, &self.roses, format)
+            });
         }
         for (name, lines) in &self.ablations {
             let Some(about) = ABLATIONS.iter().find(|a| a.name == *name) else { continue };

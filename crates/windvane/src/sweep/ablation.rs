@@ -47,12 +47,13 @@ const FEWEST_EPISODES: usize = 40;
 /// From so many layouts on none is known by heart, as in the preset `many`, and not all are played.
 const MANY: usize = 200;
 
-/// The methods that a sweep compares unless told otherwise: all in the main experiment, in ablations those that it is about.
-pub fn usual_methods(sweep: &str) -> Vec<String> {
+/// The methods that a sweep compares unless told otherwise: all that fit the world in the main experiment, in ablations those
+/// that it is about.
+pub fn usual_methods(sweep: &str, plan: &Plan) -> Vec<String> {
     let about = |method: &&Method| match sweep {
-        MAIN => true,
+        MAIN => !method.clones || plan.has_experts(),
         "kappa" => method.draw == Draw::Cone,
-        _ => method.believes(),
+        _ => method.believes() && !method.clones,
     };
     METHODS.iter().filter(about).map(|method| method.name.to_owned()).collect()
 }

@@ -55,7 +55,13 @@ impl Table {
         let mut table = Self { env: env.clone(), ..Self::default() };
         for name in std::iter::once(ablation::MAIN).chain(ABLATIONS.iter().map(|ablation| ablation.name)) {
             let settings = ablation::settings(name, "standard", &base)?;
-            let manifest = Manifest::new(name, &env, settings, &ablation::usual_methods(name), seeds)?;
+            let manifest = Manifest::new(
+                name,
+                &env,
+                settings,
+                &ablation::usual_methods(name, &base.clone().value()),
+                seeds,
+            )?;
             let sweep = Sweep { folder: folder.to_owned(), manifest };
             for unit in &sweep.manifest.units {
                 table.add(&sweep, unit, &known)?;

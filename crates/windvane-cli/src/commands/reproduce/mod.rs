@@ -120,7 +120,7 @@ impl Reproduce {
             Some(names) => {
                 names.iter().map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect()
             }
-            None => ablation::usual_methods(sweep_name),
+            None => ablation::usual_methods(sweep_name, &base.clone().value()),
         };
         let manifest = Manifest::new(sweep_name, &self.env, settings, &methods, self.seeds)?;
         let on_slurm = self.launcher == Launcher::Slurm;
