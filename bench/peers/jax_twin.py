@@ -42,8 +42,8 @@ class Ops:
         return (x - mean) / jnp.sqrt(variance + 1e-5) * gain[0] + shift[0]
 
     @staticmethod
-    def attention(q, k, v):
-        shares = jax.nn.softmax(q @ k.swapaxes(2, 3) / q.shape[-1] ** 0.5)
+    def attention(q, k, v, bias):
+        shares = jax.nn.softmax(q @ k.swapaxes(2, 3) / q.shape[-1] ** 0.5 + bias)
         return shares @ v
 
     @staticmethod

@@ -34,15 +34,18 @@ def pair(o, p, name, left, right):
     return mlp(o, p, f"{name}/trunk", mlp(o, p, f"{name}/left", *left), mlp(o, p, f"{name}/right", *right))
 
 
-def transformer(o, p, name, tokens, blocks, heads):
-    """Tokens `[sets, tokens, input]` in the light of their sets."""
+def transformer(o, p, name, tokens, blocks, heads, displacements=None):
+    """Tokens `[sets, tokens, input]` in the light of their sets; with places, scores have a bias for each displacement."""
     x = linear(o, p, f"{name}/embed", tokens)
     sets, count, width = x.shape
     for i in range(blocks):
         block = f"{name}/block{i}"
         qkv = linear(o, p, f"{block}/qkv", norm(o, p, f"{block}/norm1", x))
         q, k, v = o.permute(qkv.reshape(sets, count, 3, heads, width // heads), (2, 0, 3, 1, 4))
-        mixed = o.attention(q, k, v).swapaxes(1, 2).reshape(sets, count, width)
+        bias = 0.0
+        if displacements is not None:
+            bias = p[f"{block}/bias"][displacements].T.reshape(1, heads, count, count)
+        mixed = o.attention(q, k, v, bias).swapaxes(1, 2).reshape(sets, count, width)
         x = x + linear(o, p, f"{block}/mix", mixed)
         x = x + linear(o, p, f"{block}/down", o.gelu(linear(o, p, f"{block}/up", norm(o, p, f"{block}/norm2", x))))
     return norm(o, p, f"{name}/norm", x)
@@ -234,15 +237,12 @@ def token_net(o, p, c, moving, entering, z, reward, k):
     contexts, groups = len(moving), len(z)
     log = lambda x: o.log(x + 0.01) / 4  # noqa: E731
     parts = o.cat([moving, log(moving), entering, log(entering)], 2) * DYNAMICS
-    tokens = o.cat([parts, o.repeat(c["identity"], contexts)], 2)
-    x = transformer(o, p, "f/tokens", tokens, net["blocks"], HEADS)  # [contexts, states, width]
+    x = transformer(o, p, "f/tokens", parts, net["blocks"], HEADS, c["displacements"])  # [contexts, states, width]
     width, head = x.shape[2], net["head_width"]
     reward = reward.reshape(contexts, -1, states)
     most = (o.softmax(reward * o.exp(p["f/sharpness"]), 2) @ x).reshape(groups, width)
     all_states = (reward @ x).reshape(groups, width)
-    task = linear(o, p, "f/rewarded", most) + OTHER_PARTS * (
-        linear(o, p, "f/proportional", all_states) + linear(o, p, "f/task", z)
-    )
+    task = linear(o, p, "f/rewarded", most) + OTHER_PARTS * linear(o, p, "f/proportional", all_states)
     task = task.reshape(contexts, -1, 1, head) + linear(o, p, "f/whole", x.mean(axis=1)).reshape(contexts, 1, 1, head)
     h = (linear(o, p, "f/state", x)[:, None] + task).reshape(groups * states, head)
     h = h + linear(o, p, "f/hidden1", o.relu(norm(o, p, "f/norm1", h)))
@@ -321,7 +321,7 @@ def fb_listed(o, p, target, c, x, k):
     b = table(p)
     f, value = assemble(o, token_net(o, p, c, *near, z, z @ o.stop(b).T / dim, k), z, dim)
     off = ((f @ b.T / dim - target_measure) ** 2).sum(axis=2)
-    loss = weighted_mean(off, weight)
+    loss = fb.fb_coef * weighted_mean(off, weight)
     loss = loss + fb.ortho_coef * ((b @ b.T / dim - c["one_hot"]) ** 2).sum() / states
     counted = weight * x["is_goal"]
     off = abs(log_scale(o, value) - log_scale(o, v))

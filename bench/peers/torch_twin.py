@@ -31,8 +31,9 @@ class Ops:
         return F.layer_norm(x, gain.shape[1:], gain[0], shift[0])
 
     @staticmethod
-    def attention(q, k, v):
-        return F.scaled_dot_product_attention(q, k, v)
+    def attention(q, k, v, bias):
+        mask = None if isinstance(bias, float) else bias
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     @staticmethod
     def float(x):

@@ -9,6 +9,7 @@ empty line with its peak memory.
 import argparse
 import itertools
 import json
+import math
 import resource
 import struct
 import sys
@@ -127,9 +128,10 @@ def constants_evidence(constants):
 
 
 def constants_listed(constants):
-    identity, successors, edges, moves, incoming, has_incoming, one_hot, dynamics = constants
+    displacements, successors, edges, moves, incoming, has_incoming, dynamics = constants
+    one_hot = np.eye(math.isqrt(len(displacements)), dtype=np.float32)
     return {
-        "identity": identity, "successors": whole(successors), "edges": whole(edges), "moves": moves,
+        "displacements": whole(displacements), "successors": whole(successors), "edges": whole(edges), "moves": moves,
         "incoming": whole(incoming), "has_incoming": has_incoming, "one_hot": one_hot, "dynamics": dynamics,
     }  # fmt: skip
 

@@ -296,7 +296,7 @@ impl Plan {
     }
 
     /// Numbers between 0 and 1.
-    fn shares(&self) -> [(&'static str, f64); 14] {
+    fn shares(&self) -> [(&'static str, f64); 16] {
         let Self { data, belief, fb, eval, .. } = self;
         [
             ("data.held_out", data.held_out),
@@ -310,6 +310,8 @@ impl Plan {
             ("fb.mixture_tasks", fb.mixture_tasks),
             ("fb.hindsight", fb.hindsight),
             ("fb.unknown_contexts", fb.unknown_contexts),
+            ("fb.context_mix", fb.context_mix),
+            ("fb.on_policy_contexts", fb.on_policy_contexts),
             ("actor.noise_clip", f64::from(self.actor.noise_clip)),
             ("actor.noise", f64::from(self.actor.noise)),
             ("eval.blend", f64::from(eval.blend)),
@@ -317,7 +319,7 @@ impl Plan {
     }
 
     /// Numbers of at least 0.
-    fn not_negative(&self) -> [(&'static str, f64); 15] {
+    fn not_negative(&self) -> [(&'static str, f64); 16] {
         let Self { encoder, belief, fb, actor, .. } = self;
         [
             ("encoder.box_side", encoder.box_side),
@@ -327,6 +329,7 @@ impl Plan {
             ("belief.embeddings", belief.embeddings),
             ("fb.temperature", f64::from(fb.temperature)),
             ("fb.kappa", fb.kappa),
+            ("fb.fb_coef", fb.fb_coef),
             ("fb.ortho_coef", fb.ortho_coef),
             ("fb.value_coef", fb.value_coef + fb.log_value_coef + fb.gap_coef),
             ("fb.rate", f64::from(fb.rate)),

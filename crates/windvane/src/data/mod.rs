@@ -2,6 +2,7 @@
 
 pub mod actions;
 pub mod discretizer;
+mod displacements;
 pub mod encoder;
 mod evidence;
 pub mod replay;

@@ -1,8 +1,9 @@
 //! What F is conditioned on: nothing, the belief, or the context's id; and the contexts it is trained in, computed once.
 
-use super::config::FbConfig;
+use super::config::{FbConfig, ForwardForm};
+use super::on_policy;
 use super::tasks::cone_means;
-use crate::belief::contexts::ContextSampler;
+use crate::belief::contexts::{ContextConfig, ContextSampler};
 use crate::belief::{BeliefConfig, BeliefEncoder, Posteriors, StateEvidence, TransitionSet, mean_of_rows};
 use crate::data::{Replay, StateTable};
 use crate::methods::{Condition, Draw, Method};
@@ -98,7 +99,8 @@ pub(crate) fn listed(
     match (method.condition, belief) {
         (Condition::Belief, Some(belief)) => {
             let states = table.states();
-            let sampler = ContextSampler::new(table.clone(), config.context, belief.params().device());
+            let drawn = ContextConfig { mix: fb.context_mix, ways: fb.context_ways, ..config.context };
+            let sampler = ContextSampler::new(table.clone(), drawn, belief.params().device());
             let mut rng = stream(seed, "beliefs", &[]);
             let (mut evidence, mut hidden) = (Vec::new(), Vec::new());
             let (mut groups, mut data_dynamics) = (Vec::new(), Vec::new());
@@ -117,6 +119,18 @@ pub(crate) fn listed(
             data_dynamics
                 .chunks_exact_mut(table.vocabulary())
                 .for_each(|shares| table.fill_untried(shares, &average));
+            // Heads learn from the data, which an imagined trajectory may contradict.
+            if fb.on_policy_contexts > 0.0 && fb.forward == ForwardForm::Predictor {
+                let data_dynamics = &data_dynamics;
+                on_policy::Contexts {
+                    table,
+                    belief,
+                    evidence: &mut evidence,
+                    hidden: &hidden,
+                    data_dynamics,
+                }
+                .go_on(config, fb, &mut rng);
+            }
             let Posteriors { mean, .. } = belief.infer_without(&evidence, &hidden);
             let conditioner = Conditioner::of_beliefs(&mean, states);
             let axes = axes(method, &conditioner.centred(&mean), states, fb.dim);

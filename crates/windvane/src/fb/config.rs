@@ -36,7 +36,9 @@ pub struct FbConfig {
     pub hindsight: f64,
     /// Concentration of Rotation-FB's cones; paper: 50, Pointmass 100.
     pub kappa: f64,
-    /// Weight of the orthonormality of B beside the FB loss; the paper does not write it, its code has 1.
+    /// Weight of the FB loss itself; paper: 1. Without it F z is still learned by the losses below.
+    pub fb_coef: f64,
+    /// Weight of the orthonormality of B; the paper does not write it, its code has 1.
     pub ortho_coef: f64,
     /// Weight of the squared error of the value F z; paper: 0.
     pub value_coef: f64,
@@ -49,6 +51,14 @@ pub struct FbConfig {
     pub log_losses_on_all_tasks: bool,
     /// Listed states: share of the cached contexts whose own group is hidden from the belief, as an unseen one's would be.
     pub unknown_contexts: f64,
+    /// Listed states: `belief.context.mix` and `ways` of the contexts that F is trained in. F has to serve any dynamics that a
+    /// belief may tell, so that more mixing costs it nothing.
+    pub context_mix: f64,
+    /// See `context_mix`.
+    pub context_ways: usize,
+    /// Listed states, F through the predictor: share of those contexts that go on with a trajectory of the greedy policy on the
+    /// belief's own dynamics, so that F knows beliefs as an acting agent forms them.
+    pub on_policy_contexts: f64,
     /// Observations: whether the mean over visited states is taken off a reward function before it becomes z. What experts
     /// visit pays nearly the same everywhere, and a constant says nothing of what is wanted. Paper: no.
     pub centred_rewards: bool,
@@ -180,12 +190,16 @@ impl Default for FbConfig {
             mixture_tasks: 0.0,
             hindsight: 0.0,
             kappa: 50.0,
+            fb_coef: 1.0,
             ortho_coef: 1.0,
             value_coef: 0.0,
             log_value_coef: 1.0,
             gap_coef: 3.0,
             log_losses_on_all_tasks: false,
             unknown_contexts: 0.35,
+            context_mix: 0.7,
+            context_ways: 4,
+            on_policy_contexts: 0.7,
             centred_rewards: false,
             steps: 1900,
             contexts: 6,

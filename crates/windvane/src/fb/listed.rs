@@ -85,7 +85,7 @@ impl ListedModel {
         };
         let output = heads * config.value_head.width(config.dim);
         Ok(Self {
-            net: TokenNet::new(&mut params, &table, [config.dim, output], &config.net, device)?,
+            net: TokenNet::new(&mut params, &table, output, &config.net, device)?,
             backup: Backup::new(&table, config.gamma, persistence, device),
             one_hot: Tensor::eye(states, device),
             config,
@@ -118,7 +118,7 @@ impl ListedModel {
     }
 
     fn forward(&self, weights: &Weights, local: [Tensor<3>; 2], z: &Tensor<2>, reward: Tensor<2>) -> Forward {
-        let raw = self.net.forward(weights, local, z.clone(), reward);
+        let raw = self.net.forward(weights, local, reward);
         let rows = raw.dims()[0] * self.heads();
         let raw = raw.reshape([rows, self.config.value_head.width(self.config.dim)]);
         let (f, value) = self.config.value_head.assemble(raw, z);
@@ -330,7 +330,7 @@ impl FbObjective for ListedObjective {
         let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
         let fb = loss::weighted_mean(off * per_number, weight_rows.clone());
         let mut metrics: Metrics = vec![("fb", fb.clone())];
-        let mut loss = fb;
+        let mut loss = fb * config.fb_coef;
         if let Features::Learned(backward) = &model.features
             && backward.is_trained()
         {

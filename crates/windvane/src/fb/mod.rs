@@ -13,6 +13,7 @@ pub(crate) mod loss;
 pub mod networks;
 pub(crate) mod observation_objective;
 pub mod observations;
+mod on_policy;
 mod reward_kernels;
 pub(crate) mod row;
 pub(crate) mod target;
@@ -26,5 +27,5 @@ pub use observations::ObservationModel;
 
 /// Constants of the network on listed states that change results.
 pub(crate) fn tokens_constants() -> Vec<f64> {
-    [tokens::CONSTANTS, reward_kernels::CONSTANTS].concat()
+    [tokens::CONSTANTS, reward_kernels::CONSTANTS, on_policy::CONSTANTS].concat()
 }

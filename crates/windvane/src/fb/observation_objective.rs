@@ -331,7 +331,7 @@ impl FbObjective for ObservationObjective {
             f.into_iter().map(off).fold(Tensor::zeros([1], &z.device()), |sum, off| sum + off)
         } / dim;
         metrics.push(("fb", fb.clone()));
-        let mut loss = fb;
+        let mut loss = fb * config.fb_coef;
         for value in values {
             if config.value_coef > 0.0 {
                 let off = (value.clone() - value_target.clone()).powf_scalar(2.0).mean();

@@ -3,10 +3,9 @@
 use super::loss::asinh;
 use crate::data::StateTable;
 use crate::error::LearnError;
-use crate::nn::{Act, Init, Input, Linear, ParamId, Params, Weights, upload_indices};
+use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights};
 use burn::tensor::activation::{softmax, softplus};
-use burn::tensor::{Device, Int, Tensor};
-use std::collections::BTreeMap;
+use burn::tensor::{Device, Tensor};
 
 /// Numbers in a query and a key of a kernel.
 const KEY: usize = 16;
@@ -29,8 +28,7 @@ pub(super) struct RewardKernels {
     key: Linear,
     /// A bias of each kernel for each displacement between states, `[displacements, kernels]`.
     bias: ParamId,
-    /// The displacement of each pair of states, `[states * states]`.
-    displacement: Tensor<1, Int>,
+    displacements: Displacements,
     out: Linear,
     averages: usize,
     maxima: usize,
@@ -49,7 +47,7 @@ impl RewardKernels {
             return Ok(None);
         }
         let maxima = kernels / 4;
-        let (displacement, count) = displacements(table);
+        let displacements = table.displacements(device);
         let mut linear = |name: &str, input: usize, output: usize| {
             Linear::new(params, &format!("f/kernels/{name}"), &[input], output)
         };
@@ -57,8 +55,8 @@ impl RewardKernels {
             query: linear("query", width, kernels * KEY)?,
             key: linear("key", width, kernels * KEY)?,
             out: linear("out", 2 * kernels, output)?,
-            bias: params.add("f/kernels/bias", [count, kernels], Init::Constant(0.0))?,
-            displacement: upload_indices(displacement, device),
+            bias: params.add("f/kernels/bias", [displacements.count, kernels], Init::Constant(0.0))?,
+            displacements,
             averages: kernels - maxima,
             maxima,
         }))
@@ -72,7 +70,7 @@ impl RewardKernels {
             let y = layer.forward(weights, Input::One(x.clone()), Act::None);
             y.reshape([contexts, states, kernels, KEY]).swap_dims(1, 2) // [contexts, kernels, states, KEY]
         };
-        let bias = weights[self.bias].clone().select(0, self.displacement.clone()); // [states^2, kernels]
+        let bias = weights[self.bias].clone().select(0, self.displacements.of_pairs.clone()); // [states^2, kernels]
         let bias = bias.transpose().reshape([1, kernels, states, states]);
         let logits = heads(&self.query).matmul(heads(&self.key).swap_dims(2, 3)) / (KEY as f64).sqrt() + bias;
 
@@ -94,25 +92,6 @@ impl RewardKernels {
         let seen = Tensor::cat(parts, 3).reshape([contexts * tasks * states, 2 * kernels]);
         self.out.forward(weights, Input::One(seen), Act::None)
     }
-}
-
-/// The number of the displacement s' - s of every pair of states, and how many different ones there are.
-fn displacements(table: &StateTable) -> (Vec<i64>, usize) {
-    let dims = table.spec().obs_dim();
-    let mut places = vec![0.0; table.states() * dims];
-    places.chunks_exact_mut(dims).enumerate().for_each(|(s, place)| table.write_state(s, place));
-    let mut numbers = BTreeMap::new();
-    let mut all = Vec::with_capacity(table.states() * table.states());
-    for from in places.chunks_exact(dims) {
-        for to in places.chunks_exact(dims) {
-            // To a thousandth, so that rounding makes no new ones.
-            let step: Vec<i64> =
-                from.iter().zip(to).map(|(a, b)| (f64::from(b - a) * 1e3).round() as i64).collect();
-            let next = numbers.len() as i64;
-            all.push(*numbers.entry(step).or_insert(next));
-        }
-    }
-    (all, numbers.len())
 }
 
 #[cfg(test)]
@@ -141,12 +120,5 @@ mod tests {
             .map(|(a, b)| a != b)
             .collect();
         assert_eq!(changed, [false, true, false, false, false, false]);
-    }
-
-    #[test]
-    fn a_square_has_as_many_displacements_as_it_must() {
-        let (_, table) = tabled("four-rooms", 2, 60);
-        let (all, count) = displacements(&table);
-        assert!(count <= 17 * 17 && all.len() == table.states() * table.states(), "{count}");
     }
 }

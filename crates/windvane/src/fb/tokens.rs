@@ -8,29 +8,28 @@ use crate::nn::{Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransfo
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
 
-/// Sizes of a token's parts beside each other: local dynamics, and which state it is.
+/// Size of a token's local dynamics.
 const DYNAMICS: f64 = 3.0;
-const IDENTITY: f32 = 5.0;
 /// Attention heads of the transformer.
 const HEADS: usize = 4;
 /// Share of the parts that describe a task beside the states it rewards most.
 const OTHER_PARTS: f64 = 0.3;
 /// Constants that change results.
-pub(super) const CONSTANTS: &[f64] = &[DYNAMICS, IDENTITY as f64, HEADS as f64, OTHER_PARTS];
+pub(super) const CONSTANTS: &[f64] = &[DYNAMICS, HEADS as f64, OTHER_PARTS];
 
 /// From the dynamics of a context and a task vector to raw outputs for every state.
 ///
 /// A token holds the probabilities that each action moves, and that it enters the state from beside it, plain and as
-/// logarithms. A context is encoded once and paired with many tasks. A task enters through the reward r(s) = B(s) z / d that it
+/// logarithms; it does not say which state it is. Tokens know each other by the displacement between their states, so that what
+/// is learned in one place holds in all, and no layout can be learned by heart. A context is encoded once and paired with many tasks. A task enters through the reward r(s) = B(s) z / d that it
 /// stands for: which states it rewards, and what lies around them.
 #[derive(Clone, Debug)]
 pub(super) struct TokenNet {
     tokens: SetTransformer,
     state: Linear,
-    /// Of the task: the states it rewards, most of all and all in proportion; z itself; the mean of all states.
+    /// Of the task: the states it rewards, most of all and all in proportion; the mean of all states.
     rewarded: Linear,
     proportional: Linear,
-    task: Linear,
     whole: Linear,
     kernels: Option<RewardKernels>,
     sharpness: ParamId,
@@ -39,33 +38,34 @@ pub(super) struct TokenNet {
     norm2: (ParamId, ParamId),
     hidden2: Linear,
     out: Linear,
-    /// `[states, states]`: which state it is.
-    identity: Tensor<2>,
     states: usize,
     head_width: usize,
 }
 
 impl TokenNet {
-    /// Adds the network below `f/` for the states of `table`, task vectors of `dim` numbers, and `output` numbers for each state.
+    /// Adds the network below `f/` for the states of `table`, `output` numbers for each.
     pub(super) fn new(
         params: &mut Params,
         table: &StateTable,
-        [dim, output]: [usize; 2],
+        output: usize,
         config: &NetConfig,
         device: &Device,
     ) -> Result<Self, LearnError> {
         let (states, actions) = (table.states(), table.actions());
         let NetConfig { width, head_width, blocks, reward_kernels, .. } = *config;
-        let set = SetConfig { input: 4 * actions + states, width, heads: HEADS, blocks, hidden: 2 * width };
-        let tokens = SetTransformer::new(params, "f/tokens", &set)?;
+        let set = SetConfig { input: 4 * actions, width, heads: HEADS, blocks, hidden: 2 * width };
+        let tokens = SetTransformer::new(params, "f/tokens", &set)?.with_places(
+            params,
+            "f/tokens",
+            table.displacements(device),
+        )?;
         let kernels = RewardKernels::new(params, table, [reward_kernels, width, head_width], device)?;
         let mut linear =
             |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
-        let [state, rewarded, proportional, task, whole] = [
+        let [state, rewarded, proportional, whole] = [
             linear("state", width)?,
             linear("rewarded", width)?,
             linear("proportional", width)?,
-            linear("task", dim)?,
             linear("whole", width)?,
         ];
         let [hidden1, hidden2] = [linear("hidden1", head_width)?, linear("hidden2", head_width)?];
@@ -77,12 +77,10 @@ impl TokenNet {
         Ok(Self {
             sharpness: params.add("f/sharpness", [1, 1], Init::Constant(2.5))?,
             out: Linear::new(params, "f/out", &[head_width], output)?,
-            identity: Tensor::eye(states, device) * IDENTITY,
             tokens,
             state,
             rewarded,
             proportional,
-            task,
             whole,
             kernels,
             norm1,
@@ -101,22 +99,13 @@ impl TokenNet {
         let rows = |x: &Tensor<3>| x.clone().reshape([contexts * states, actions]);
         let log = |x: &Tensor<3>| (rows(x) + 0.01).log() / 4.0;
         let local = vec![rows(&moving), log(&moving), rows(&entering), log(&entering)];
-        let local = Tensor::cat(local, 1) * DYNAMICS;
-        let tokens = Tensor::cat(vec![local, self.identity.clone().repeat(&[contexts, 1])], 1);
-        self.tokens.tokens(weights, tokens, contexts, None) // [contexts * states, width]
+        self.tokens.tokens(weights, Tensor::cat(local, 1) * DYNAMICS, contexts, None) // [contexts * states, width]
     }
 
-    /// Raw outputs, `[contexts * tasks * states, output]`, for tasks `z [contexts * tasks, d]` that stand for the rewards
-    /// `r [contexts * tasks, states]`.
-    pub(super) fn forward(
-        &self,
-        weights: &Weights,
-        local: [Tensor<3>; 2],
-        z: Tensor<2>,
-        r: Tensor<2>,
-    ) -> Tensor<2> {
+    /// Raw outputs, `[contexts * tasks * states, output]`, for tasks that stand for the rewards `r [contexts * tasks, states]`.
+    pub(super) fn forward(&self, weights: &Weights, local: [Tensor<3>; 2], r: Tensor<2>) -> Tensor<2> {
         let contexts = local[0].dims()[0];
-        let ([groups, _], states, head) = (z.dims(), self.states, self.head_width);
+        let ([groups, _], states, head) = (r.dims(), self.states, self.head_width);
         let tasks = groups / contexts;
         let x = self.encode(weights, local); // [contexts * states, width]
         let width = x.dims()[1];
@@ -128,9 +117,7 @@ impl TokenNet {
         let all = r.matmul(by_context.clone()).reshape([groups, width]);
         let mean = by_context.mean_dim(1).reshape([contexts, width]);
         let linear = |layer: &Linear, x: Tensor<2>| layer.forward(weights, Input::One(x), Act::None);
-        let task = linear(&self.rewarded, most)
-            + linear(&self.proportional, all) * OTHER_PARTS
-            + linear(&self.task, z) * OTHER_PARTS;
+        let task = linear(&self.rewarded, most) + linear(&self.proportional, all) * OTHER_PARTS;
         let task =
             task.reshape([contexts, tasks, head]) + linear(&self.whole, mean).reshape([contexts, 1, head]);
         let state = linear(&self.state, x).reshape([contexts, 1, states, head]);

@@ -61,7 +61,7 @@ pub use row::{RowMlp, RowPair};
 pub use tensor_file::TensorFile;
 pub(crate) use transfer::recorded;
 pub use transfer::{Transfers, read, read_scalar, transfers, upload, upload_indices};
-pub use transformer::{SetConfig, SetTransformer};
+pub use transformer::{Displacements, SetConfig, SetTransformer};
 
 /// Refuses a value of `WINDVANE_SIMD` (`avx512`, `avx2` or `baseline`) that this machine cannot follow; without the variable
 /// the best instructions there are get used.

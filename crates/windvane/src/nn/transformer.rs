@@ -1,10 +1,11 @@
 //! A transformer over sets: no positions, so the order of tokens cannot matter.
 
 use super::error::NnError;
+use super::init::Init;
 use super::mlp::{self, Input, Linear};
 use super::ops::{self, Act};
 use super::params::{ParamId, Params, Weights};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 /// The shape of a [`SetTransformer`].
 #[derive(Clone, Debug, PartialEq)]
@@ -28,11 +29,23 @@ pub struct SetTransformer {
     blocks: Vec<Block>,
     norm: (ParamId, ParamId),
     heads: usize,
+    displacements: Option<Displacements>,
+}
+
+/// How the tokens of every set lie to each other, where all sets have the same places.
+#[derive(Clone, Debug)]
+pub struct Displacements {
+    /// The number of the displacement between tokens i and j, `[tokens * tokens]`.
+    pub of_pairs: Tensor<1, Int>,
+    /// How many different ones there are.
+    pub count: usize,
 }
 
 /// One pre-norm block.
 #[derive(Clone, Debug)]
 struct Block {
+    /// Bias of each head's scores for each displacement, `[count, heads]`.
+    bias: Option<ParamId>,
     norm1: (ParamId, ParamId),
     qkv: Linear,
     mix: Linear,
@@ -57,6 +70,7 @@ impl SetTransformer {
         let blocks = (0..blocks).map(|i| {
             let name = format!("{name}/block{i}");
             Ok(Block {
+                bias: None,
                 norm1: mlp::norm(params, &format!("{name}/norm1"), width)?,
                 qkv: Linear::new(params, &format!("{name}/qkv"), &[width], 3 * width)?,
                 mix: Linear::new(params, &format!("{name}/mix"), &[width], width)?,
@@ -67,7 +81,23 @@ impl SetTransformer {
         });
         let blocks = blocks.collect::<Result<_, NnError>>()?;
         let norm = mlp::norm(params, &format!("{name}/norm"), width)?;
-        Ok(Self { embed, blocks, norm, heads })
+        Ok(Self { embed, blocks, norm, heads, displacements: None })
+    }
+
+    /// The same for sets of tokens that have places: scores of attention get a bias for each displacement between two tokens,
+    /// so that what is learned of neighbours in one place holds in all.
+    pub fn with_places(
+        mut self,
+        params: &mut Params,
+        name: &str,
+        displacements: Displacements,
+    ) -> Result<Self, NnError> {
+        for (i, block) in self.blocks.iter_mut().enumerate() {
+            let shape = [displacements.count, self.heads];
+            block.bias = Some(params.add(&format!("{name}/block{i}/bias"), shape, Init::Constant(0.0))?);
+        }
+        self.displacements = Some(displacements);
+        Ok(self)
     }
 
     /// Each set's mean over its real tokens: `tokens [sets * longest, input]` -> `[sets, width]`.
@@ -93,7 +123,12 @@ impl SetTransformer {
     ) -> Tensor<2> {
         let mut x = self.embed.forward(weights, Input::One(tokens), Act::None);
         for block in &self.blocks {
-            x = block.forward(weights, x, sets, self.heads, lengths);
+            let bias = self.displacements.as_ref().zip(block.bias).map(|(displacements, bias)| {
+                let bias = weights[bias].clone().select(0, displacements.of_pairs.clone()).transpose();
+                let tokens = x.dims()[0] / sets.max(1);
+                bias.reshape([1, self.heads, tokens, tokens])
+            });
+            x = block.forward(weights, x, sets, self.heads, lengths, bias);
         }
         norm(weights, x, self.norm)
     }
@@ -107,9 +142,13 @@ impl Block {
         sets: usize,
         heads: usize,
         lengths: Option<&[usize]>,
+        bias: Option<Tensor<4>>,
     ) -> Tensor<2> {
         let qkv = self.qkv.forward(w, Input::One(norm(w, x.clone(), self.norm1)), Act::None);
-        let mixed = ops::set_attention(qkv, sets, heads, lengths);
+        let mixed = match bias {
+            Some(bias) => ops::biased_set_attention(qkv, sets, heads, lengths, bias),
+            None => ops::set_attention(qkv, sets, heads, lengths),
+        };
         let x = self.mix.forward_onto(w, mixed, x);
         let up = self.up.forward(w, Input::One(norm(w, x.clone(), self.norm2)), Act::Gelu);
         self.down.forward_onto(w, up, x)

@@ -90,7 +90,12 @@ pub(super) fn sphere(x: Tensor<2>, radius: f64) -> Tensor<2> {
     x / norm * radius
 }
 
-pub(super) fn set_attention(qkv: Tensor<2>, heads: usize, lengths: &[usize]) -> Tensor<2> {
+pub(super) fn set_attention(
+    qkv: Tensor<2>,
+    heads: usize,
+    lengths: &[usize],
+    bias: Option<Tensor<4>>,
+) -> Tensor<2> {
     let ([rows, triple], sets) = (qkv.dims(), lengths.len());
     let (width, depth) = (triple / 3, triple / 3 / heads);
     if rows == 0 {
@@ -101,8 +106,16 @@ pub(super) fn set_attention(qkv: Tensor<2>, heads: usize, lengths: &[usize]) -> 
         let part = qkv.clone().slice([0..rows, i * width..(i + 1) * width]);
         part.reshape([sets, tokens, heads, depth]).swap_dims(1, 2) // [sets, heads, tokens, depth]
     };
-    let padding = padding(lengths, tokens, &qkv); // [sets, tokens]
     let scores = part(0).matmul(part(1).swap_dims(2, 3)) / (depth as f64).sqrt(); // [sets, heads, tokens, tokens]
+    let scores = match bias {
+        Some(bias) => scores + bias,
+        None => scores,
+    };
+    if lengths.iter().all(|&n| n == tokens) {
+        let mixed = activation::softmax(scores, 3).matmul(part(2));
+        return mixed.swap_dims(1, 2).reshape([rows, width]);
+    }
+    let padding = padding(lengths, tokens, &qkv); // [sets, tokens]
     let scores = scores + padding.clone().reshape([sets, 1, 1, tokens]) * -1e30;
     let mixed = activation::softmax(scores, 3).matmul(part(2)); // [sets, heads, tokens, depth]
     mixed.swap_dims(1, 2).reshape([rows, width]) * (padding.neg() + 1.0).reshape([rows, 1])

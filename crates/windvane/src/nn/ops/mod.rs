@@ -179,8 +179,20 @@ pub fn set_attention(qkv: Tensor<2>, sets: usize, heads: usize, lengths: Option<
     if fused::applies(&qkv) {
         fused::run(sets::SetAttention { heads, lengths: Arc::new(lengths) }, [qkv])
     } else {
-        composed::set_attention(qkv, heads, &lengths)
+        composed::set_attention(qkv, heads, &lengths, None)
     }
+}
+
+/// The same with a bias of each head's scores, `[1, heads, tokens, tokens]`.
+pub fn biased_set_attention(
+    qkv: Tensor<2>,
+    sets: usize,
+    heads: usize,
+    lengths: Option<&[usize]>,
+    bias: Tensor<4>,
+) -> Tensor<2> {
+    let lengths = all_lengths(&qkv, sets, lengths);
+    composed::set_attention(qkv, heads, &lengths, Some(bias))
 }
 
 /// The mean over the real tokens of each set; the mean of an empty set is 0. Shapes: `[sets * tokens, n]` -> `[sets, n]`.
