@@ -261,6 +261,9 @@ impl Run {
         {
             return self.load_agent().map(Some);
         }
+        if is_listed(&self.plan) {
+            self.method.check_actor(false, &self.plan.env)?;
+        }
         let data = self.data(at)?;
         let about = format!(
             "{} transitions in {} episodes of {} groups that share their dynamics; behaviour policy: {}.",
@@ -303,7 +306,6 @@ impl Run {
         belief: Option<Belief>,
         at: &mut RunContext<'_>,
     ) -> Result<Option<Agent>, LearnError> {
-        self.method.check_actor(false, &self.plan.env)?;
         let Plan { belief: config, fb, .. } = &self.plan;
         let encoder = match &belief {
             Some(Belief::Listed(belief)) => Some(&**belief),
