@@ -71,8 +71,8 @@ def share_upright(env, act):
 shares = []
 for mass in [0.55, 0.9, 1.1, 1.45]:  # none of those that were logged
     env = pendulum(mass)
-    walk = windvane.collect(env, pushes(1), episodes=1, length=100, dims=names)
-    h = agent.belief((walk.observations, walk.actions))
+    trajectory = windvane.collect(env, pushes(1), episodes=1, length=100, dims=names)
+    h = agent.belief((trajectory.observations, trajectory.actions))
     with agent.session(h, z) as session:
         shares.append(share_upright(env, session.act))
 print(f"upright in the last third of the episode: {np.mean(shares):.2f} of the time, by mass {np.round(shares, 2)}")
