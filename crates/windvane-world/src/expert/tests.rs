@@ -114,7 +114,7 @@ fn an_expert_s_collection_that_was_killed_goes_on_to_the_same_bytes() {
     let done = AtomicUsize::new(0);
     let kill = |steps: usize| assert!(done.fetch_add(steps, Ordering::SeqCst) < COMMITTED, "killed");
     let killed = catch_unwind(AssertUnwindSafe(|| collected("killed", &kill)));
-    assert!(killed.is_err() && Episodes::open(&folder.path().join("killed")).is_err());
+    assert!(killed.is_err() && Episodes::open(folder.path().join("killed")).is_err());
     let again = AtomicUsize::new(0);
     let resumed = collected("killed", &|steps| {
         let _before = again.compare_exchange(0, steps, Ordering::SeqCst, Ordering::SeqCst);
