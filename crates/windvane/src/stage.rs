@@ -1,6 +1,6 @@
 //! The trainings of a run, and what identifies each: its settings, what it was made from, and the constants in the code.
 
-use crate::belief::{known_contexts_constants, state_evidence, transition_set};
+use crate::belief::{known_contexts, regression, state_evidence, transition_set};
 use crate::config::Plan;
 use crate::data::{StateKind, encoder, replay};
 use crate::error::LearnError;
@@ -93,9 +93,10 @@ impl Stage {
 
     /// The constants in the code that change its result: its own, and for the agent those of the belief that it acts on.
     fn constants(self) -> Vec<f64> {
-        let belief: [&[f64]; 5] = [
+        let belief: [&[f64]; 6] = [
             encoder::CONSTANTS,
-            known_contexts_constants(),
+            known_contexts::CONSTANTS,
+            regression::CONSTANTS,
             state_evidence::CONSTANTS,
             transition_set::CONSTANTS,
             replay::CONSTANTS,

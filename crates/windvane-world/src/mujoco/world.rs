@@ -3,7 +3,6 @@
 use super::ant::{self, Ant, AntModel, FULL, Integrator, MOTORS, POSTURE};
 use super::hidden::{Gears, Hidden};
 use super::tasks;
-use crate::batch::BatchEnv;
 use crate::collect::BehaviourPolicy;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
@@ -174,10 +173,6 @@ impl Cmdp for AntWorld {
 
     fn behaviour(&self) -> BehaviourPolicy {
         BehaviourPolicy::Expert { pure: false }
-    }
-
-    fn batch(&self, _: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {
-        Err(WorldError::Invalid(format!("{}: ants are stepped one by one, not in batches", self.spec.name)))
     }
 }
 

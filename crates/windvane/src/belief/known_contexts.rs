@@ -12,7 +12,7 @@ const PSEUDO_VOTES: f64 = 0.1;
 const HIDDEN: f64 = 1e4;
 
 /// Constants that change results.
-pub(super) const CONSTANTS: &[f64] = &[CONTRADICTION, PSEUDO_VOTES];
+pub(crate) const CONSTANTS: &[f64] = &[CONTRADICTION, PSEUDO_VOTES];
 
 /// What all data of each group says of each state.
 #[derive(Clone, Debug)]

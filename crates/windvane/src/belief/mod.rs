@@ -1,10 +1,10 @@
 //! The belief h over the hidden dynamics: encoders of contexts, the predictors they come with, and their training.
 
 pub mod contexts;
-mod known_contexts;
+pub(crate) mod known_contexts;
 pub mod ood;
 mod predictor;
-mod regression;
+pub(crate) mod regression;
 pub mod state_evidence;
 pub mod token_set;
 pub mod trainer;
@@ -22,11 +22,6 @@ use windvane_world::{Action, EnvSpec};
 pub(crate) use predictor::RowPredictor;
 pub use state_evidence::StateEvidence;
 pub use transition_set::TransitionSet;
-
-/// Constants of known contexts that change results.
-pub(crate) fn known_contexts_constants() -> &'static [f64] {
-    known_contexts::CONSTANTS
-}
 
 /// The belief encoder, its predictor and their training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,31 @@
 //! The belief of a decoder that is linear in h, exactly: with `change = g(s, a) + J(s, a) h + noise` and h from a unit Gaussian,
 //! h given a context is Gaussian, and its moments are those of Bayesian linear regression. Nothing is amortised, so a context of
-//! any length, and of dynamics beyond those that were learned from, is read as well as the decoder allows.
+//! any length, and of dynamics beyond those that were learned from, is read as well as the decoder allows. Noise has the tails of
+//! a Student distribution, so that a collision which nothing foretold does not decide alone.
 
 use super::Posteriors;
 use crate::linalg::cholesky_solve;
 
 /// Smallest standard deviation of the noise, in units of the change scale: a decoder is never so sure.
 pub(super) const SMALLEST_NOISE: f32 = 0.02;
+
+/// Degrees of freedom of the noise.
+const FREEDOM: f32 = 3.0;
+/// How often numbers are weighed anew by how well the last h explains them.
+const ROUNDS: usize = 4;
+/// Constants that change results.
+pub(crate) const CONSTANTS: &[f64] = &[SMALLEST_NOISE as f64, FREEDOM as f64, ROUNDS as f64];
+
+/// One number of a change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured<'a> {
+    /// How far it lies off the decoder's offset.
+    pub(super) residual: f32,
+    /// Its slopes in h, `[dim]`.
+    pub(super) slopes: &'a [f32],
+    /// Standard deviation of its noise.
+    pub(super) noise: f32,
+}
 
 /// What is known of h: the precision `[dim * dim]`, lower triangle, and the precision-weighted mean `[dim]`.
 #[derive(Clone, Debug)]
@@ -23,15 +42,31 @@ impl Moments {
         Self { dim, precision, weighted: vec![0.0; dim] }
     }
 
-    /// Takes in one number: that it lies `residual` off the offset, where it has the slopes `slopes [dim]` in h and noise of
-    /// standard deviation `noise`.
-    pub(super) fn add(&mut self, residual: f32, slopes: &[f32], noise: f32) {
-        let weight = 1.0 / f64::from(noise.max(SMALLEST_NOISE)).powi(2);
+    /// What measured numbers say of h.
+    pub(super) fn robust(dim: usize, measured: &[Measured<'_>]) -> Self {
+        let mut moments = Self::prior(dim);
+        measured.iter().for_each(|number| moments.add(number, number.noise));
+        for _ in 0..ROUNDS {
+            let mut last = Posteriors::default();
+            moments.solve(&mut last);
+            moments = Self::prior(dim);
+            for number in measured {
+                let told: f32 = number.slopes.iter().zip(&last.mean).map(|(slope, h)| slope * h).sum();
+                let off = (number.residual - told) / number.noise;
+                moments.add(number, number.noise * ((FREEDOM + off * off) / (FREEDOM + 1.0)).sqrt());
+            }
+        }
+        moments
+    }
+
+    /// Takes in one number as if its noise had the standard deviation `noise`.
+    fn add(&mut self, Measured { residual, slopes, .. }: &Measured<'_>, noise: f32) {
+        let weight = 1.0 / f64::from(noise).powi(2);
         for (i, &slope) in slopes.iter().enumerate() {
             let factor = weight * f64::from(slope);
-            self.weighted[i] += factor * f64::from(residual);
+            self.weighted[i] += factor * f64::from(*residual);
             let row = &mut self.precision[i * self.dim..][..=i];
-            row.iter_mut().zip(slopes).for_each(|(p, other)| *p += factor * f64::from(*other));
+            row.iter_mut().zip(*slopes).for_each(|(p, other)| *p += factor * f64::from(*other));
         }
     }
 
@@ -61,15 +96,31 @@ mod tests {
         Moments::prior(2).solve(&mut prior);
         assert_eq!(prior, Posteriors { mean: vec![0.0, 0.0], std: vec![1.0, 1.0] });
         let (h, noise) = ([0.7_f32, -1.2_f32], 0.1);
-        let mut seen = Moments::prior(2);
-        for i in 0..200 {
-            let slopes = [(i as f32).sin(), (i as f32 * 0.7).cos()];
-            seen.add(slopes[0] * h[0] + slopes[1] * h[1], &slopes, noise);
-        }
-        let mut posterior = Posteriors::default();
-        seen.solve(&mut posterior);
-        assert!(posterior.mean.iter().zip(h).all(|(a, b)| (a - b).abs() < 1e-3), "{posterior:?}");
+        let slopes: Vec<_> = (0..200).map(|i| [(i as f32).sin(), (i as f32 * 0.7).cos()]).collect();
+        let measured = |wild: f32| -> Vec<_> {
+            let residual = |i: usize, [x, y]: &[f32; 2]| {
+                x * h[0]
+                    + y * h[1]
+                    + noise * (i as f32 * 1.3).sin()
+                    + if i.is_multiple_of(10) { wild } else { 0.0 }
+            };
+            slopes
+                .iter()
+                .enumerate()
+                .map(|(i, s)| Measured { residual: residual(i, s), slopes: s, noise })
+                .collect()
+        };
+        let posterior = |measured: &[Measured<'_>]| {
+            let mut posterior = Posteriors::default();
+            Moments::robust(2, measured).solve(&mut posterior);
+            posterior
+        };
+        let calm = posterior(&measured(0.0));
+        assert!(calm.mean.iter().zip(h).all(|(a, b)| (a - b).abs() < 0.02), "{calm:?}");
         // The information of 200 numbers with a mean square slope of a half.
-        assert!(posterior.std.iter().all(|s| (s - 0.01).abs() < 1e-3), "{posterior:?}");
+        assert!(calm.std.iter().all(|s| (s - 0.01).abs() < 2e-3), "{calm:?}");
+        // One number in ten is fifty standard deviations off: least squares would be .5 off, and is not asked alone.
+        let wild = posterior(&measured(5.0));
+        assert!(wild.mean.iter().zip(h).all(|(a, b)| (a - b).abs() < 0.05), "{wild:?}");
     }
 }

@@ -7,7 +7,7 @@
 //! is the dynamics.
 
 use super::predictor::{PredictorNet, RowPredictor};
-use super::regression::{Moments, SMALLEST_NOISE};
+use super::regression::{Measured, Moments, SMALLEST_NOISE};
 use super::token_set::TokenSet;
 use super::trainer::BeliefObjective;
 use super::{BeliefConfig, BeliefEncoder, Decoder, Evidence, Gaussian, Posterior, Posteriors, ood};
@@ -38,8 +38,13 @@ const LARGEST_SCORE: f32 = 100.0;
 const REACHABILITY: f64 = 0.1;
 /// Weight of the likelihood that the size of the predictor's error is learned by.
 const NOISE: f64 = 0.1;
+/// Hidden width of the network that tells it.
+const NOISE_WIDTH: usize = 64;
+/// Squared errors count by their noise to the power of minus this: 0 lets collisions drown what little a wind does, 2 (the
+/// likelihood) lets coordinates that move without noise drown all others.
+const NOISE_POWER: f64 = 1.0;
 /// Constants that change results.
-pub(crate) const CONSTANTS: &[f64] = &[FIRST_LOG_STD, REACHABILITY, NOISE, SMALLEST_NOISE as f64];
+pub(crate) const CONSTANTS: &[f64] = &[FIRST_LOG_STD, REACHABILITY, NOISE, NOISE_WIDTH as f64, NOISE_POWER];
 /// Contexts that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -52,8 +57,9 @@ pub struct TransitionSet {
     /// Nothing where h is read through a linear decoder.
     encoder: Option<Amortised>,
     predictor: PredictorNet,
-    /// Logarithm of the standard deviation of its error in each coordinate, `[1, dims]`.
-    noise: ParamId,
+    /// Logarithm of the standard deviation of its error in each coordinate, from (s, a): where a body hits the ground nothing is
+    /// foretold well, and what happens there must not outweigh the rest.
+    noise: Mlp,
     /// The predictor without h: what there is to beat, and what FB acts on.
     unconditioned: PredictorNet,
     /// An embedding of each training group, `[groups, dim]`.
@@ -124,7 +130,7 @@ impl TransitionSet {
             unconditioned: PredictorNet::new(&mut params, "blind", input, config, dims)?,
             // Long random vectors are far apart from the first step on.
             embeddings: params.add("codes", [groups, config.dim], Init::Normal { std: 1.0 })?,
-            noise: params.add("noise", [1, dims], Init::Constant(0.0))?,
+            noise: Mlp::new(&mut params, "noise", &MlpConfig::paper(&[input], &[NOISE_WIDTH], dims))?,
             reachability,
             config: config.clone(),
             codec,
@@ -292,23 +298,32 @@ impl TransitionSet {
 
     /// What a set of tokens says of h through a linear decoder.
     fn regress(&self, set: &[f32]) -> Moments {
-        let mut moments = Moments::prior(self.config.dim);
         let (width, dims, dim) = (self.codec.token_width(), self.codec.dims(), self.config.dim);
+        if set.is_empty() {
+            return Moments::prior(dim);
+        }
         let weights = self.params.weights();
         let sa = self.state_actions(set);
-        let Some((offsets, slopes)) = self.predictor.linear_parts(&weights, sa).filter(|_| !set.is_empty())
-        else {
-            return moments;
+        let noise = read(self.log_noise(&weights, sa.clone()).exp()); // [rows * dims]
+        let Some((offsets, slopes)) = self.predictor.linear_parts(&weights, sa) else {
+            return Moments::prior(dim);
         };
-        let noise: Vec<f32> = read(weights[self.noise].clone()).into_iter().map(f32::exp).collect();
-        let slopes = slopes.chunks_exact(dim).collect::<Vec<_>>();
-        for (row, token) in set.chunks_exact(width).enumerate() {
-            for (i, change) in token[width - dims..].iter().enumerate() {
-                let place = row * dims + i;
-                moments.add(change / TOKEN_GAIN - offsets[place], slopes[place], noise[i]);
-            }
-        }
-        moments
+        let changes = set.chunks_exact(width).flat_map(|token| &token[width - dims..]);
+        let parts = offsets.iter().zip(slopes.chunks_exact(dim)).zip(noise);
+        let measured: Vec<_> = changes
+            .zip(parts)
+            .map(|(change, ((offset, slopes), noise))| Measured {
+                residual: change / TOKEN_GAIN - offset,
+                slopes,
+                noise,
+            })
+            .collect();
+        Moments::robust(dim, &measured)
+    }
+
+    /// Logarithm of the standard deviation of the predictor's error, `[rows, dims]`.
+    fn log_noise(&self, weights: &Weights, sa: Tensor<2>) -> Tensor<2> {
+        self.noise.forward(weights, Input::One(sa)).clamp_min(SMALLEST_NOISE.ln())
     }
 
     /// States and actions of tokens, `[rows, features + action]`.
@@ -465,11 +480,12 @@ impl BeliefObjective for TransitionSetObjective {
         if model.encoder.is_none() || model.config.embeddings > 0.0 {
             let off = off(&model.predictor, embedding.clone()); // [batch * queries, dims]
             let known = off.clone().mean();
+            let log = model.log_noise(weights, sa); // [batch * queries, dims]
+            let weighted = (off.clone() * (log.clone().detach() * -NOISE_POWER).exp()).mean();
             // The noise learns from errors, the predictor not from the noise.
-            let log = weights[model.noise].clone(); // [1, dims]
             let likelihood = (off.detach() * (log.clone() * -2.0).exp() * 0.5 + log).mean();
             loss = loss
-                + known.clone()
+                + weighted
                 + likelihood * NOISE
                 + embedding.clone().powf_scalar(2.0).mean() * model.config.kl
                 + reachability(embedding) * REACHABILITY;

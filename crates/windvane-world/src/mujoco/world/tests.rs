@@ -95,8 +95,38 @@ fn a_fall_ends_the_game_and_bad_actions_are_refused() {
     env.reset(Start::Fixed, &mut stream(0, "start", &[]), &mut obs).unwrap();
     let error = env.step(Action::Continuous(&[2.0; MOTORS]), &mut obs).unwrap_err().to_string();
     assert!(error.contains("8 numbers from"), "{error}");
-    let error = world.batch(&[context]).err().unwrap().to_string();
-    assert!(error.contains("one by one"), "{error}");
+}
+
+#[test]
+fn ants_in_lockstep_do_what_single_ants_do_falls_and_costs_included() {
+    let world = make("ant-wind", &WorldConfig::default()).unwrap();
+    let contexts = &world.contexts(Split::Train)[..3];
+    let mut batch = world.batch(contexts).unwrap();
+    let mut singles: Vec<_> = contexts.iter().map(|&context| world.instantiate(context).unwrap()).collect();
+    let mut together = vec![0.0; contexts.len() * POSTURE];
+    let mut alone = together.clone();
+    for (index, single) in singles.iter_mut().enumerate() {
+        let row = POSTURE * index..POSTURE * (index + 1);
+        let rng = || stream(5, "start", &[index as u64]);
+        batch.reset(index, Start::Fixed, &mut rng(), &mut together[row.clone()]);
+        single.reset(Start::Fixed, &mut rng(), &mut alone[row]).unwrap();
+    }
+    let (mut rng, mut action) = (stream(5, "actions", &[]), world.spec().action.buffer());
+    let mut fell = false;
+    for _ in 0..HORIZON {
+        let mut actions = world.spec().action.actions(contexts.len());
+        let mut steps = vec![Step::default(); contexts.len()];
+        let mut expected = Vec::new();
+        for (single, obs) in singles.iter_mut().zip(alone.chunks_exact_mut(POSTURE)) {
+            world.spec().action.sample(&mut rng, &mut action);
+            actions.push(action.as_action());
+            expected.push(single.step(action.as_action(), obs).unwrap());
+        }
+        batch.step_told(&actions, &mut together, &mut steps).unwrap();
+        assert_eq!((&together, &steps), (&alone, &expected));
+        fell |= steps.iter().any(|step| step.terminated);
+    }
+    assert!(fell, "no ant fell, so nothing was seen of falls");
 }
 
 #[test]
