@@ -1,8 +1,8 @@
 //! What is achievable: reference policies that are given the information, measured under the evaluation protocol.
 
+use crate::collect::Behaviour as _;
 use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split, Start};
 use crate::error::WorldError;
-use crate::grid::{Dynamics, Planner, Posterior, Prior};
 use crate::protocol::{EvalEpisode, Outcome, Policy, RandomPolicy, rollout};
 use crate::registry::{WorldConfig, make};
 use crate::reward::{Reward, Task};
@@ -25,7 +25,7 @@ pub struct CeilingConfig {
     pub test: Option<usize>,
     /// Worlds to average over, each with other contexts.
     pub seeds: Vec<u64>,
-    /// Lengths of the random trajectory that forms a belief.
+    /// Lengths of the trajectory of the world's behaviour policy that forms a belief.
     pub context_steps: Vec<usize>,
     /// Where that trajectory begins.
     pub context_start: Start,
@@ -61,11 +61,11 @@ pub struct Played {
 
 /// Lets the reference policies of a world play: `random`, `shortest-path` with the true map (`oracle` where the task is no
 /// goal: it knows the context and does what it can; `oracle-misled` takes it for another one, `oracle-untold` for none), `still`
-/// where actions are vectors and the task is no goal, on Pointmass `beeline` (straight for the goal, sliding along walls), and on
-/// grids
+/// where actions are vectors and the task is no goal, on Pointmass `beeline` (straight for the goal, sliding along walls), and in
+/// mazes of both kinds
 ///
 /// - `average-map`: plans on the mean of the training layouts, as if they were one;
-/// - `bayes-frozen`: plans on the exact posterior mean after the context, over all layouts that exist;
+/// - `bayes-frozen`: plans on the posterior after the context, over all layouts that exist (Pointmass: a sample of them);
 /// - `bayes-online`: the same, and updates its belief with what it meets while it acts;
 /// - `bayes-known`: as `bayes-frozen`, over the training layouts alone: what a policy that knows them by heart can reach
 ///   (in training contexts only, as any other contradicts them all).
@@ -110,21 +110,18 @@ fn episodes_in(
     let world = referee.world;
     let spec = world.spec();
     let longest = config.context_steps.iter().copied().max().unwrap_or(0);
-    let uniform = |_: &[f32], rng: &mut Rng, action: &mut ActionBuf| spec.action.sample(rng, action);
+    let mut actor = world.behaviour().actor(world, context)?;
     let mut episodes = Vec::new();
     for (number, task) in world.tasks(context)?.iter().enumerate() {
         for round in 0..ROUNDS {
             let rng = |purpose| rng::stream(seed, purpose, &[context.0, number as u64, round]);
             let episode = EvalEpisode { context, task: task.clone(), rng: rng("episode") };
             let mut env = world.instantiate(context)?;
-            let trajectory = Trajectory::explore(
-                env.as_mut(),
-                spec,
-                config.context_start,
-                longest,
-                &mut rng("context"),
-                uniform,
-            )?;
+            let mut random = rng("context");
+            actor.begin(&mut random);
+            let act = |obs: &[f32], rng: &mut Rng, action: &mut ActionBuf| actor.act(obs, rng, action);
+            let start = config.context_start;
+            let trajectory = Trajectory::explore(env.as_mut(), spec, start, longest, &mut random, act)?;
             episodes.extend(referee.play(&episode, &trajectory, &config.context_steps)?);
         }
     }
@@ -146,31 +143,40 @@ impl Policy for Still {
     }
 }
 
+/// The contexts that a belief is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// All that exist.
+    All,
+    /// Those of the training split: what a policy that knows them by heart can believe.
+    Training,
+}
+
+/// Beliefs about a world's contexts by Bayes' rule, and policies that plan on them.
+pub trait ExactBeliefs: Sync {
+    /// Plans on what the first `steps` transitions of a trajectory leave of `among`; `online`, also on what is met while acting.
+    fn planner(
+        &self,
+        among: Among,
+        trajectory: &Trajectory,
+        steps: usize,
+        online: bool,
+    ) -> Box<dyn Policy + '_>;
+
+    /// Plans on the mean of the training contexts, as if they were one; nothing without any.
+    fn average(&self) -> Option<Box<dyn Policy + '_>>;
+}
+
 /// One world and what its reference policies know of it.
 pub struct Referee<'a> {
     world: &'a dyn Cmdp,
-    priors: Option<Priors>,
-}
-
-/// What can be believed of a grid beforehand.
-struct Priors {
-    all: Prior,
-    training: Prior,
-    average: Option<Dynamics>,
+    beliefs: Option<Box<dyn ExactBeliefs + 'a>>,
 }
 
 impl<'a> Referee<'a> {
     /// Tells the policies of `world` what they may know.
     pub fn new(world: &'a dyn Cmdp) -> Result<Self, WorldError> {
-        let priors = world.grid().map(|grid| -> Result<Priors, WorldError> {
-            let training = world.contexts(Split::Train).iter();
-            let training =
-                training.map(|&context| grid.layout(context).copied()).collect::<Result<Vec<_>, _>>()?;
-            let known = Prior::new(&training);
-            let average = (!training.is_empty()).then(|| known.posterior().dynamics());
-            Ok(Priors { all: Prior::new(grid.layouts()), training: known, average })
-        });
-        Ok(Self { world, priors: priors.transpose()? })
+        Ok(Self { world, beliefs: world.exact_beliefs()? })
     }
 
     /// The context after `context` in its split, for policies that are given a wrong one; nothing where there is one alone.
@@ -181,8 +187,8 @@ impl<'a> Referee<'a> {
     }
 
     /// One episode for each policy; those with a belief play it once after each of `lengths` steps of `trajectory`.
-    pub fn play<'p>(
-        &'p self,
+    pub fn play(
+        &self,
         episode: &EvalEpisode,
         trajectory: &Trajectory,
         lengths: &[usize],
@@ -215,28 +221,18 @@ impl<'a> Referee<'a> {
                 play("oracle-misled", 0, misled.as_mut())?;
             }
         }
-        let Some(priors) = &self.priors else { return Ok(episodes) };
-        if let Some(average) = &priors.average {
-            play("average-map", 0, &mut Planner::new(spec, average.clone()))?;
+        let Some(beliefs) = self.beliefs.as_ref().filter(|_| is_goal) else { return Ok(episodes) };
+        if let Some(mut policy) = beliefs.average() {
+            play("average-map", 0, policy.as_mut())?;
         }
-        let after = |mut belief: Posterior<'p>, steps: usize| {
-            belief.observe_all(spec, trajectory.transitions().take(steps));
-            belief
-        };
-        for &steps in lengths {
-            play(
-                "bayes-frozen",
-                steps,
-                &mut Planner::new(spec, after(priors.all.posterior(), steps).dynamics()),
-            )?;
-        }
-        for &steps in lengths {
-            play("bayes-online", steps, &mut Planner::new(spec, after(priors.all.posterior(), steps)))?;
-        }
-        if self.world.contexts(Split::Train).contains(&episode.context) {
-            for &steps in lengths {
-                let known = after(priors.training.posterior(), steps).dynamics();
-                play("bayes-known", steps, &mut Planner::new(spec, known))?;
+        let is_known = self.world.contexts(Split::Train).contains(&episode.context);
+        for (name, among, online) in [
+            ("bayes-frozen", Among::All, false),
+            ("bayes-online", Among::All, true),
+            ("bayes-known", Among::Training, false),
+        ] {
+            for &steps in lengths.iter().filter(|_| among == Among::All || is_known) {
+                play(name, steps, beliefs.planner(among, trajectory, steps, online).as_mut())?;
             }
         }
         Ok(episodes)

@@ -2,6 +2,7 @@
 
 pub use crate::action::{Action, ActionBuf, ActionSpace, Actions};
 use crate::batch::BatchEnv;
+use crate::ceilings::ExactBeliefs;
 use crate::collect::BehaviourPolicy;
 use crate::error::WorldError;
 use crate::grid::GridWorld;
@@ -113,6 +114,10 @@ pub trait Cmdp: Send + Sync {
     /// A named policy that knows no context but how the family is best played without; nothing where none is known.
     fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         None
+    }
+    /// Exact beliefs about contexts, for policies that plan on them; nothing where none are known.
+    fn exact_beliefs(&self) -> Result<Option<Box<dyn ExactBeliefs + '_>>, WorldError> {
+        Ok(None)
     }
     /// The behaviour policy that data are usually collected with.
     fn behaviour(&self) -> BehaviourPolicy {

@@ -51,7 +51,7 @@ impl Quickstart {
         let folder = self.out.unwrap_or_else(|| usual.into());
         let settings = ablation::settings(MAIN, PRESET, &Plan::preset(env, PRESET)?)?;
         let methods = METHODS.map(str::to_owned);
-        let manifest = Manifest::new(MAIN, env, settings, &methods, 1)?.write(&folder)?;
+        let manifest = Manifest::new(MAIN, env, settings, &methods, 0..1)?.write(&folder)?;
         let sweep = Sweep { folder, manifest };
         let jobs = self.jobs.unwrap_or_else(reproduce::usual_jobs);
         reproduce::do_and_report(&sweep, jobs, 1, DeviceName::Cpu, self.json)

@@ -50,8 +50,9 @@ pub(crate) fn write_and_say(folder: &Path, page: &Path, as_json: bool) -> anyhow
     results.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
     write_atomically(page, results.page()?.as_bytes())?;
     if as_json {
+        let ablations: Vec<_> = results.ablations.iter().map(|a| (a.about.name, &a.lines)).collect();
         return output::json(
-            &json!({"env": results.env, "report": page, "main": results.statistics(), "ablations": results.ablations}),
+            &json!({"env": results.env, "report": page, "main": results.statistics(), "ablations": ablations}),
         );
     }
     for setting in results.settings() {

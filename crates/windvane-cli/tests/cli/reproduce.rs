@@ -215,7 +215,10 @@ fn what_cannot_be_reproduced_is_said_in_a_line() {
     assert!(with(&["--methods", "bfbb"]).contains("unknown method \"bfbb\" (did you mean \"bfb\"?)"));
     assert!(with(&["--methods", ","]).contains("nothing is selected"));
     assert!(with(&["--seeds", "0"]).contains("is not in 1..=1000"));
-    assert!(with(&["--ablation", "width"]).contains("known: context, layouts, kappa, forward"));
+    assert!(
+        with(&["--ablation", "width"])
+            .contains("known: context, layouts, kappa, forward, episode, parts, rotation")
+    );
     assert!(failure(&["reproduce", "moon", "--out", path]).contains("known: doors, four-rooms, pointmass"));
     assert!(
         failure(&["reproduce", "doors", "--preset", "large", "--out", path])

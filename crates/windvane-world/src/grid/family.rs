@@ -1,10 +1,12 @@
 //! A family of layouts and the contextual environment over it.
 
 use super::batch::GridBatch;
+use super::beliefs::LayoutBeliefs;
 use super::dynamics::Dynamics;
 use super::layout::{Layout, MOVES};
 use super::planner::Planner;
 use crate::batch::BatchEnv;
+use crate::ceilings::ExactBeliefs;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
 use crate::protocol::Policy;
@@ -153,6 +155,12 @@ impl Cmdp for GridWorld {
     fn oracle(&self, context: ContextId) -> Result<Option<Box<dyn Policy + '_>>, WorldError> {
         let map = Dynamics::of(self.layout(context)?);
         Ok(Some(Box::new(Planner::new(&self.spec, map))))
+    }
+
+    fn exact_beliefs(&self) -> Result<Option<Box<dyn ExactBeliefs + '_>>, WorldError> {
+        let training = self.contexts(Split::Train).iter().map(|&context| self.layout(context).copied());
+        let training = training.collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(Box::new(LayoutBeliefs::new(&self.spec, self.layouts(), &training))))
     }
 
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {

@@ -1,6 +1,7 @@
 //! Grid worlds and what can be known about them exactly.
 
 mod batch;
+mod beliefs;
 pub(crate) mod doors;
 mod dynamics;
 mod family;

@@ -6,7 +6,8 @@ use rand::Rng as _;
 /// Cells along a side, the outer wall not counted.
 pub(crate) const SIDE: usize = 6;
 
-const CELLS: usize = SIDE * SIDE;
+/// All of them.
+pub(super) const CELLS: usize = SIDE * SIDE;
 const ALL: u64 = (1 << CELLS) - 1;
 const FIRST_COLUMN: u64 = 0x4104_1041;
 const LAST_COLUMN: u64 = FIRST_COLUMN << (SIDE - 1);

@@ -5,8 +5,10 @@ mod beeline;
 mod follower;
 mod maze;
 mod motion;
+mod posterior;
 
 use crate::batch::BatchEnv;
+use crate::ceilings::ExactBeliefs;
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
 use crate::protocol::Policy;
@@ -19,6 +21,7 @@ pub use follower::Follower;
 pub use maze::Maze;
 use maze::SIDE;
 use motion::{CELL, ROOM, Walls};
+use posterior::MapBeliefs;
 use rand::RngExt as _;
 use serde_json::json;
 use std::collections::HashSet;
@@ -136,6 +139,11 @@ impl Cmdp for Pointmass {
 
     fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         Some(("beeline", Box::new(Beeline::default())))
+    }
+
+    fn exact_beliefs(&self) -> Result<Option<Box<dyn ExactBeliefs + '_>>, WorldError> {
+        let training = self.train.iter().map(|&context| maze(context)).collect::<Result<_, _>>()?;
+        Ok(Some(Box::new(MapBeliefs::new(training))))
     }
 
     fn batch(&self, contexts: &[ContextId]) -> Result<Box<dyn BatchEnv>, WorldError> {

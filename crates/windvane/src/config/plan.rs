@@ -207,13 +207,12 @@ impl Plan {
                 ));
             }
             () if listed && matches!(fb.backward, BackwardForm::Fourier | BackwardForm::Bumps) => {
-                return bad("\"fb.backward\" is fixed; listed states take \"network\" or \"table\"".into());
+                let problem = "\"fb.backward\" is for observations; listed states take \"network\", \"table\" or \"orthogonal\"";
+                return bad(problem.into());
             }
-            () if !listed && fb.backward == BackwardForm::Table => {
-                return bad(
-                    "\"fb.backward\" is \"table\"; observations take \"network\", \"fourier\" or \"bumps\""
-                        .into(),
-                );
+            () if !listed && matches!(fb.backward, BackwardForm::Table | BackwardForm::Orthogonal) => {
+                let problem = "\"fb.backward\" is for listed states; observations take \"network\", \"fourier\" or \"bumps\"";
+                return bad(problem.into());
             }
             () if !listed && (fb.gap_coef > 0.0 || fb.mixture_tasks > 0.0) => {
                 return bad(

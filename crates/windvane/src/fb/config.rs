@@ -135,6 +135,8 @@ pub enum BackwardForm {
     Network,
     /// Listed states: a free vector for each.
     Table,
+    /// Listed states, at most d of them: orthogonal vectors, drawn once and fixed.
+    Orthogonal,
     /// Observations: random Fourier features of the encoded observation, fixed.
     Fourier,
     /// Observations of few coordinates: Gaussian bumps on a lattice over them, fixed. Unlike Fourier features, B of far states

@@ -28,6 +28,8 @@ pub(crate) enum Backward {
     Network(Mlp),
     /// A vector for each listed state.
     Table(ParamId),
+    /// Fixed orthogonal vectors of listed states, `[states, d]`.
+    Orthogonal(Tensor<2>),
     /// Fixed Fourier features of the first numbers of an encoded state: frequencies `[inputs, d / 2]`.
     Fourier(Tensor<2>),
     /// Fixed Gaussian bumps on a lattice over the first `dims` numbers of an encoded state: their places along an axis `[1, side]`.
@@ -50,6 +52,15 @@ impl Backward {
             )?),
             BackwardForm::Table => {
                 Self::Table(params.add("b/table", [features, config.dim], Init::Normal { std: 0.1 })?)
+            }
+            BackwardForm::Orthogonal if features > config.dim => {
+                return Err(bad_setting(format!(
+                    "\"fb.dim\" is {}; orthogonal vectors of {features} states need at least as many numbers",
+                    config.dim
+                )));
+            }
+            BackwardForm::Orthogonal => {
+                Self::Orthogonal(upload(orthogonal(features, config.dim), [features, config.dim], device))
             }
             BackwardForm::Fourier => {
                 let normal = StandardNormal.sample_iter(stream(0, "fixed backward", &[]));
@@ -76,6 +87,7 @@ impl Backward {
         match self {
             Self::Network(net) => ops::sphere(net.forward(weights, Input::One(s.clone())), radius),
             Self::Table(id) => ops::sphere(weights[*id].clone(), radius),
+            Self::Orthogonal(table) => table.clone(),
             Self::Fourier(frequencies) => {
                 let phase = s.clone().narrow(1, 0, frequencies.dims()[0]).matmul(frequencies.clone());
                 // cos^2 + sin^2 = 1 makes the length sqrt(d).
@@ -99,8 +111,25 @@ impl Backward {
 
     /// Whether it is trained at all.
     pub(crate) fn is_trained(&self) -> bool {
-        !matches!(self, Self::Fourier(_) | Self::Bumps { .. })
+        matches!(self, Self::Network(_) | Self::Table(_))
     }
+}
+
+/// Random orthogonal rows of length sqrt(`dim`), `[rows * dim]`.
+fn orthogonal(rows: usize, dim: usize) -> Vec<f32> {
+    let mut rng = stream(0, "fixed backward", &[]);
+    let mut table: Vec<f32> = Vec::with_capacity(rows * dim);
+    for _ in 0..rows {
+        let mut row: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(dim).collect();
+        // Twice, because the first pass leaves rounding errors where rows are nearly parallel.
+        for before in table.chunks_exact(dim).chain(table.chunks_exact(dim)) {
+            let along = row.iter().zip(before).map(|(x, b)| x * b).sum::<f32>() / dim as f32;
+            row.iter_mut().zip(before).for_each(|(x, b)| *x -= along * b);
+        }
+        let stretch = (dim as f32 / row.iter().map(|x| x * x).sum::<f32>()).sqrt();
+        table.extend(row.iter().map(|x| x * stretch));
+    }
+    table
 }
 
 impl ValueHead {
@@ -313,6 +342,21 @@ mod tests {
         assert!((0.0..1e-3).contains(&alike(0, 2)), "{}", alike(0, 2));
         let odd = FbConfig { dim: 99, ..config };
         assert!(Backward::new(&mut params, [3, 2], &odd, &device).is_err());
+    }
+
+    #[test]
+    fn orthogonal_vectors_have_the_length_of_b_and_no_products() {
+        let (rows, dim) = (30, 32);
+        let table = orthogonal(rows, dim);
+        for (i, a) in table.chunks_exact(dim).enumerate() {
+            for (j, b) in table.chunks_exact(dim).enumerate() {
+                let product = a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>() / dim as f32;
+                assert!((product - f32::from(u8::from(i == j))).abs() < 1e-5, "{i} {j}: {product}");
+            }
+        }
+        let device = Device::flex();
+        let config = FbConfig { dim: 8, backward: BackwardForm::Orthogonal, ..FbConfig::default() };
+        assert!(Backward::new(&mut Params::new(&device, 0), [9, 0], &config, &device).is_err());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Lines of results: ablations, learning curves, performance profiles.
 
 use super::chart::{Format, Look, banded, legend_below, named_panel};
+use super::results::AblationResults;
 use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
 use crate::stats::{self, table};
-use crate::sweep::ablation::Ablation;
 use crate::sweep::paths::CurvePoint;
 use windvane_world::Split;
 use windvane_world::picture::{Axes, Ink, Mark, Picture};
@@ -19,11 +19,9 @@ fn titles(methods: &[String]) -> Vec<String> {
 }
 
 /// Draws an ablation: success over what is varied.
-pub fn ablation(about: &Ablation, env: &str, lines: &[Line], format: Format) -> Picture {
-    let by_length = about.name == "context";
-    let key = |line: &Line| {
-        if by_length { line.context_steps.to_string() } else { value_of(&line.setting) }
-    };
+pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture {
+    let AblationResults { about, lines, .. } = results;
+    let key = |line: &Line| results.value(line);
     let learned: Vec<&Line> = lines.iter().filter(|line| line.is_learned()).collect();
     let mut values: Vec<String> = learned.iter().map(|line| key(line)).collect();
     values.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
@@ -86,11 +84,6 @@ pub fn ablation(about: &Ablation, env: &str, lines: &[Line], format: Format) -> 
 fn aside(methods: &[String], method: &str) -> f64 {
     let place = methods.iter().position(|m| m == method);
     place.map_or(0.0, |place| 0.07 * (place as f64 - (methods.len() - 1) as f64 / 2.0))
-}
-
-/// What follows the `=` of a setting's name.
-fn value_of(setting: &str) -> String {
-    setting.split_once('=').map_or(setting, |(_, value)| value).to_owned()
 }
 
 /// Draws learning curves: success over gradient steps, mean of seeds with the band between the extremes.

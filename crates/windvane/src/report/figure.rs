@@ -22,7 +22,7 @@ const REGRETS: usize = 5;
 /// The figure called `name` of the sweep or run in a folder, and the numbers in it where it is made of any.
 pub fn figure(name: &str, path: &Path) -> Result<(Picture, Value), LearnError> {
     let from_rows = ["summary", "learning", "profiles", "winds"].map(str::to_owned);
-    let ablations = ABLATIONS.iter().map(|a| format!("ablation-{}", a.name));
+    let ablations = ABLATIONS.iter().filter(|a| a.drawn).map(|a| format!("ablation-{}", a.name));
     let from_rows: Vec<String> = from_rows.into_iter().chain(ablations).collect();
     let inside: Vec<&str> = INSIDE.iter().map(|(name, _)| *name).collect();
     if from_rows.iter().any(|known| known == name) {

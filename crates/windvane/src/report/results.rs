@@ -8,7 +8,7 @@ use crate::eval::BeliefMode;
 use crate::planner::Planner;
 use crate::stats::table::{self, COLUMNS, Line};
 use crate::stats::{self, Estimate, bootstrap_pair, improvement};
-use crate::sweep::ablation::{ABLATIONS, MAIN};
+use crate::sweep::ablation::{ABLATIONS, Ablation, MAIN};
 use crate::sweep::paths::CurvePoint;
 use crate::sweep::row::{REWARDS, SweepRewardRow};
 use crate::sweep::unit::CURVE;
@@ -30,7 +30,7 @@ pub struct Results {
     /// The main experiment, a line for each setting and policy; empty if only ablations were run.
     pub main: Vec<Line>,
     /// The ablations that were run.
-    pub ablations: Vec<(&'static str, Vec<Line>)>,
+    pub ablations: Vec<AblationResults>,
     /// Learning curves of the main experiment.
     pub curve: Vec<CurvePoint>,
     /// Rows of tasks that are no goals.
@@ -41,6 +41,28 @@ pub struct Results {
     pub roses: Vec<Rose>,
     /// What was wrong with the rows.
     pub warnings: Vec<String>,
+}
+
+/// What an ablation's rows say.
+#[derive(Clone, Debug)]
+pub struct AblationResults {
+    /// Which it is.
+    pub about: &'static Ablation,
+    /// A line for each setting, policy and length of context.
+    pub lines: Vec<Line>,
+    /// Rows of tasks that are no goals.
+    pub rewards: Vec<SweepRewardRow>,
+}
+
+impl AblationResults {
+    /// What is varied, at this line.
+    pub(super) fn value(&self, line: &Line) -> String {
+        match self.about.name {
+            "context" => line.context_steps.to_string(),
+            "episode" => format!("{} steps from a random start", line.context_steps),
+            _ => line.setting.split_once('=').map_or(line.setting.as_str(), |(_, value)| value).to_owned(),
+        }
+    }
 }
 
 /// The probability that one method is better than another on unseen contexts.
@@ -125,11 +147,15 @@ impl Results {
         let main = found.of_sweep(MAIN);
         let first = |row: &&&Row| main.first().is_some_and(|first| first.setting == row.setting);
         let roses = polar::roses(&main.iter().filter(first).copied().collect::<Vec<_>>());
-        let ablations = ABLATIONS.iter().map(|a| (a.name, table::lines(&found.of_sweep(a.name))));
+        let ablations = ABLATIONS.iter().map(|about| AblationResults {
+            about,
+            lines: table::lines(&found.of_sweep(about.name)),
+            rewards: unit_rows(&folder.join(about.name), REWARDS),
+        });
         Ok(Self {
             folder: folder.to_owned(),
             main: table::lines(&main),
-            ablations: ablations.filter(|(_, lines)| !lines.is_empty()).collect(),
+            ablations: ablations.filter(|results| !results.lines.is_empty()).collect(),
             curve: unit_rows(&folder.join(MAIN), CURVE),
             rewards: unit_rows(&folder.join(MAIN), REWARDS),
             returns: mean_returns(&main),
@@ -207,13 +233,12 @@ impl Results {
                 polar::draw(&self.env, &self.roses, format)
             });
         }
-        for (name, lines) in &self.ablations {
-            let Some(about) = ABLATIONS.iter().find(|a| a.name == *name) else { continue };
-            let several = lines.iter().any(|line| line.seeds > 1);
+        for results in self.ablations.iter().filter(|results| results.about.drawn) {
+            let several = results.lines.iter().any(|line| line.seeds > 1);
             let bands = if several { " Bands are 95% bootstrap intervals." } else { "" };
-            let caption = format!("Ablation: {}.{bands}", about.about);
-            let draw = |format| curves::ablation(about, &self.env, lines, format);
-            add(format!("ablation-{name}"), caption, &draw);
+            let caption = format!("Ablation, F alone: {}.{bands}", results.about.about);
+            let draw = |format| curves::ablation(results, &self.env, format);
+            add(format!("ablation-{}", results.about.name), caption, &draw);
         }
         for (number, setting) in self.settings().into_iter().enumerate() {
             let lines = self.lines_of(setting);

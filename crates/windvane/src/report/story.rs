@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use super::results::{Drawing, Results};
-use super::tables::{MIXED, Table, ablation_table};
+use super::tables::{MIXED, Table};
 use crate::config::Plan;
 use crate::config::layers::Layers;
 use crate::error::LearnError;
@@ -37,7 +37,9 @@ impl Results {
         sentences.extend(
             ceiling
                 .filter(|best| *best < 0.995) // else it is the one who knows the map
-                .map(|best| format!("No frozen belief can do better than {best:.2}, but for luck.")),
+                .map(|best| {
+                    format!("A planner on the exact posterior, its belief frozen alike, reaches {best:.2}.")
+                }),
         );
         let online = learned.iter().filter_map(|line| Some((line.title(), unseen(line, 3)?)));
         sentences.extend(online.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(title, value)| {
@@ -64,9 +66,10 @@ impl Results {
         for (svg, caption) in drawn_before(&self.folder)? {
             page.figure(&svg, None, &caption);
         }
-        for (name, lines) in &self.ablations {
-            page.heading(&format!("Ablation: {name}"));
-            let table = ablation_table(name, lines);
+        for results in &self.ablations {
+            let table = results.table();
+            page.heading(&table.title);
+            page.paragraph(&format!("{}.", capitalised(results.about.about)));
             page.table(&table.header.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
         }
         if !self.warnings.is_empty() {
@@ -101,8 +104,8 @@ impl Results {
         if self.lines_of(setting).iter().any(|line| line.method == "bayes-frozen") {
             page.paragraph(
                 "The exact Bayes planner knows which layouts exist (on seen contexts, which ones the data came from) and \
-                 nothing else: no frozen belief beats it by more than luck. Oracle-ID has no belief: it is given which seen context it \
-                 is in.",
+                 nothing else. On grids no frozen belief beats it by more than luck; on Pointmass it plans from cell to cell, on a sample of \
+                 all maps, which is a reference and no bound. Oracle-ID has no belief: it is given which seen context it is in.",
             );
         }
         let usual = self.usual_revision(setting);
@@ -141,6 +144,12 @@ impl Results {
     }
 }
 
+/// A sentence's beginning.
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
 /// The command of each setting of a manifest.
 fn commands_of(manifest: &Manifest) -> Vec<String> {
     let mut methods: Vec<&str> = Vec::new();
@@ -149,11 +158,13 @@ fn commands_of(manifest: &Manifest) -> Vec<String> {
             methods.push(&unit.method);
         }
     }
-    let seeds = manifest.units.iter().map(|unit| unit.seed + 1).max().unwrap_or(1);
+    let first = manifest.units.iter().map(|unit| unit.seed).min().unwrap_or(0);
+    let seeds = manifest.units.iter().map(|unit| unit.seed + 1 - first).max().unwrap_or(1);
+    let first = if first == 0 { String::new() } else { format!(" --first-seed {first}") };
     let ablation =
         if manifest.sweep == MAIN { String::new() } else { format!(" --ablation {}", manifest.sweep) };
     let start = format!(
-        "windvane reproduce {}{ablation} --methods {} --seeds {seeds}",
+        "windvane reproduce {}{ablation} --methods {} --seeds {seeds}{first}",
         manifest.env,
         methods.join(",")
     );

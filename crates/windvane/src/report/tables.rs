@@ -1,14 +1,13 @@
 //! The tables of results, as text.
 
 use super::published;
-use super::results::Results;
+use super::results::{AblationResults, Results};
 use crate::agent::TaskPolicy;
 use crate::eval::rewards::reward_scores;
 use crate::methods::METHODS;
 use crate::planner::Planner;
 use crate::stats::table::{self, Cell, Line};
 use crate::stats::{Estimate, mean_and_std};
-use crate::sweep::ablation::ABLATIONS;
 use crate::sweep::row::SweepRewardRow;
 use windvane_world::Split;
 use windvane_world::grid::RewardKind;
@@ -151,33 +150,9 @@ impl Results {
             (Planner::None, TaskPolicy::Gpi, "F alone, policy improvement"),
             (Planner::Sweeps, TaskPolicy::Greedy, "with planner"),
         ];
-        // The score of each seed by name (a kind of reward, or "mean"), as mean and deviation.
-        let score = |method: &str, split: Split, (planner, policy): (Planner, TaskPolicy), name: &str| {
-            let mut seeds: Vec<u64> = rows.iter().map(|row| row.seed).collect();
-            seeds.sort_unstable();
-            seeds.dedup();
-            let of_seed = |seed: &u64| {
-                let own = rows.iter().filter(|r| {
-                    r.method == method
-                        && r.seed == *seed
-                        && r.row.split == split
-                        && (r.row.planner, r.row.task_policy) == (planner, policy)
-                });
-                let scores = reward_scores(own.map(|r| &r.row));
-                scores
-                    .iter()
-                    .find(|(kind, _)| *kind == name && scores.len() > 1)
-                    .map(|(_, score)| vec![*score])
-            };
-            let scores: Vec<Vec<f64>> = seeds.iter().filter_map(of_seed).collect();
-            let (mean, std) = mean_and_std(&scores);
-            // Two digits, and no minus before nothing.
-            let mean = (mean * 100.0).round() / 100.0 + 0.0;
-            match scores.len() {
-                0 => "-".to_owned(),
-                1 => format!("{mean:.2}"),
-                _ => format!("{mean:.2} \u{b1} {std:.2}"),
-            }
+        let score = |method: &str, split, by, name: &str| {
+            let own: Vec<_> = rows.iter().copied().filter(|row| row.method == method).collect();
+            reward_score(&own, split, by, name)
         };
         let mut header = vec!["method".to_owned()];
         for (.., title) in policies {
@@ -283,24 +258,68 @@ impl Results {
     }
 }
 
-/// An ablation's scores.
-pub(super) fn ablation_table(name: &str, lines: &[Line]) -> Table {
-    let header = ["method", "seen", "unseen", "seen, online", "unseen, online", "ceiling, unseen", "seeds"];
-    let axis = ABLATIONS.iter().find(|about| about.name == name).map_or("value", |about| about.axis);
-    let row = |line: &Line| {
-        let value = line.setting.split_once('=').map_or(line.setting.as_str(), |(_, value)| value);
-        let value = if name == "context" { line.context_steps.to_string() } else { value.to_owned() };
-        let ceiling = line.cells[1].as_ref().and_then(|cell| cell.ceiling);
-        let mut cells = vec![format!("{}, {value}", line.title())];
-        cells.extend(line.cells.iter().map(|cell| score(cell.as_ref())));
-        cells.push(ceiling.map_or("-".to_owned(), |ceiling| format!("{ceiling:.2}")));
-        cells.push(line.seeds.to_string());
-        cells
+impl AblationResults {
+    /// Scores by what is varied: goals, and any reward where it was scored.
+    pub(super) fn table(&self) -> Table {
+        let mut header = vec![format!("method, {}", self.about.axis)];
+        for column in ["seen", "unseen", "seen, online", "unseen, online"] {
+            header.extend(
+                [Planner::None, Planner::Sweeps].map(|planner| format!("{column}: {}", planner.title())),
+            );
+        }
+        header.extend(["exact, seen", "exact, unseen"].map(str::to_owned));
+        if !self.rewards.is_empty() {
+            header.extend(["seen", "unseen"].map(|split| format!("any reward, {split}: F alone")));
+        }
+        header.push("seeds".to_owned());
+        let row = |line: &Line| {
+            let mut cells = vec![format!("{}, {}", line.title(), self.value(line))];
+            let both = line.cells.iter().zip(&line.planned);
+            cells.extend(both.flat_map(|(alone, planned)| [score(alone.as_ref()), score(planned.as_ref())]));
+            let ceiling = |column: usize| line.cells[column].as_ref().and_then(|cell| cell.ceiling);
+            cells.extend([0, 1].map(|i| ceiling(i).map_or("-".to_owned(), |best| format!("{best:.2}"))));
+            if !self.rewards.is_empty() {
+                let own = |row: &&SweepRewardRow| row.setting == line.setting && row.method == line.method;
+                let own: Vec<_> = self.rewards.iter().filter(own).collect();
+                let by = (Planner::None, TaskPolicy::Greedy);
+                cells.extend([Split::Train, Split::Test].map(|split| reward_score(&own, split, by, "mean")));
+            }
+            cells.push(line.seeds.to_string());
+            cells
+        };
+        Table {
+            title: format!("Ablation: {}", self.about.name),
+            header,
+            rows: self.lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+        }
+    }
+}
+
+/// The score of one method's rows on tasks that are no goals, by kind of reward or as their "mean": mean and deviation over seeds.
+fn reward_score(
+    rows: &[&SweepRewardRow],
+    split: Split,
+    (planner, policy): (Planner, TaskPolicy),
+    name: &str,
+) -> String {
+    let mut seeds: Vec<u64> = rows.iter().map(|row| row.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let of_seed = |seed: &u64| {
+        let own = rows.iter().filter(|r| {
+            r.seed == *seed && r.row.split == split && (r.row.planner, r.row.task_policy) == (planner, policy)
+        });
+        let scores = reward_scores(own.map(|r| &r.row));
+        scores.iter().find(|(kind, _)| *kind == name && scores.len() > 1).map(|(_, score)| vec![*score])
     };
-    Table {
-        title: format!("Ablation: {name}"),
-        header: header.map(|title| title.replace("method", &format!("method, {axis}"))).to_vec(),
-        rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+    let scores: Vec<Vec<f64>> = seeds.iter().filter_map(of_seed).collect();
+    let (mean, std) = mean_and_std(&scores);
+    // Two digits, and no minus before nothing.
+    let mean = (mean * 100.0).round() / 100.0 + 0.0;
+    match scores.len() {
+        0 => "-".to_owned(),
+        1 => format!("{mean:.2}"),
+        _ => format!("{mean:.2} \u{b1} {std:.2}"),
     }
 }
 

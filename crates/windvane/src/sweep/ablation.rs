@@ -5,6 +5,8 @@ use crate::config::Plan;
 use crate::config::layers::{Layers, closest};
 use crate::error::LearnError;
 use crate::methods::{Draw, METHODS, Method};
+use windvane_world::Start;
+use windvane_world::registry::{WorldConfig, make};
 
 /// A sweep by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Ablation {
     pub axis: &'static str,
     /// What it asks, in a line.
     pub about: &'static str,
+    /// Whether its values lie on an axis that a figure can show; else a table does.
+    pub drawn: bool,
 }
 
 /// The main experiment's name.
@@ -26,14 +30,63 @@ pub const ABLATIONS: &[Ablation] = &[
         name: "context",
         axis: "steps of context",
         about: "context length, by the agents of the main experiment",
+        drawn: true,
     },
-    Ablation { name: "layouts", axis: "training layouts", about: "number of training layouts" },
-    Ablation { name: "kappa", axis: "kappa", about: "width of Rotation-FB's cones" },
+    Ablation { name: "layouts", axis: "training layouts", about: "number of training layouts", drawn: true },
+    Ablation { name: "kappa", axis: "kappa", about: "width of Rotation-FB's cones", drawn: true },
     Ablation {
         name: "forward",
         axis: "form of F",
         about: "the paper's F against F through the predictor, at the same number of steps",
+        drawn: true,
     },
+    Ablation {
+        name: "episode",
+        axis: "context",
+        about: "a context of one whole data episode from a random start, by the agents of the main experiment",
+        drawn: false,
+    },
+    Ablation {
+        name: "parts",
+        axis: "without",
+        about: "what carries the score of F alone: one part left out at a time, at the same number of steps",
+        drawn: false,
+    },
+    Ablation {
+        name: "rotation",
+        axis: "regime",
+        about: "Rotation-FB against Belief-FB where cones could matter, at the same number of steps",
+        drawn: false,
+    },
+];
+
+/// Parts of F's training on listed states, and the settings without each.
+const PARTS: [(&str, &[&str]); 14] = [
+    ("nothing", &[]),
+    ("fb-loss", &["fb.fb_coef=0"]),
+    ("log-loss", &["fb.log_value_coef=0"]),
+    ("gap-loss", &["fb.gap_coef=0"]),
+    ("log-and-gap-loss", &["fb.log_value_coef=0", "fb.gap_coef=0"]),
+    ("learned-b", &["fb.backward=orthogonal"]),
+    ("deep-targets", &["fb.target_depth=1"]),
+    ("predictor", &["fb.forward=paper"]),
+    ("muon", &["fb.muon_rate=0"]),
+    ("reward-kernels", &["fb.net.reward_kernels=0"]),
+    ("long-contexts", &["belief.context.single=1"]),
+    ("unknown-contexts", &["fb.unknown_contexts=0"]),
+    ("mixed-contexts", &["fb.context_mix=0"]),
+    ("on-policy-contexts", &["fb.on_policy_contexts=0"]),
+];
+
+/// Regimes in which cones around h could matter, and their settings.
+const REGIMES: [(&str, &[&str]); 7] = [
+    ("preset", &[]),
+    ("small-d", &["fb.dim=32"]),
+    ("large-d", &["fb.dim=150"]),
+    ("half-random-z", &["fb.random_tasks=0.5", "fb.mixture_tasks=0"]),
+    ("all-random-z", &["fb.random_tasks=1", "fb.mixture_tasks=0"]),
+    ("heads", &["fb.forward=paper"]),
+    ("undertrained", &["fb.steps=300"]),
 ];
 
 /// Lengths of the context; the paper's figure has 50 to 200, 0 and 500 show where it begins and where it leads.
@@ -53,6 +106,7 @@ pub fn usual_methods(sweep: &str, plan: &Plan) -> Vec<String> {
     let about = |method: &&Method| match sweep {
         MAIN => !method.clones || plan.has_experts(),
         "kappa" => method.draw == Draw::Cone,
+        "parts" => method.name == "bfb",
         _ => method.believes() && !method.clones,
     };
     METHODS.iter().filter(about).map(|method| method.name.to_owned()).collect()
@@ -72,14 +126,22 @@ pub fn find(name: &str) -> Result<&'static Ablation, LearnError> {
 /// The settings of a sweep around `base`, which is called `preset`.
 pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Setting>, LearnError> {
     let plan = base.clone().value().check()?;
-    let plain =
-        |plan: Plan| Setting { name: preset.to_owned(), context_steps: vec![plan.eval.context_steps], plan };
+    let plain = |plan: Plan| Setting {
+        name: preset.to_owned(),
+        context_steps: vec![plan.eval.context_steps],
+        context_start: None,
+        plan,
+    };
     let varied = |name: &str, assignments: &[String]| -> Result<Setting, LearnError> {
         let mut layers = base.clone();
         for assignment in assignments {
             layers = layers.set(assignment)?;
         }
         Ok(Setting { name: name.to_owned(), ..plain(layers.value().check()?) })
+    };
+    let several = |axis: &str, (name, assignments): &(&str, &[&str])| {
+        let assignments: Vec<String> = assignments.iter().map(|&set| set.to_owned()).collect();
+        varied(&format!("{axis}={name}"), &assignments)
     };
     match sweep {
         MAIN => Ok(vec![plain(plan)]),
@@ -125,6 +187,13 @@ pub fn settings(sweep: &str, preset: &str, base: &Layers<Plan>) -> Result<Vec<Se
                 .map(|form| varied(&format!("forward={form}"), &[format!("fb.forward={form}")]))
                 .collect()
         }
+        "episode" => {
+            let world = make(&plan.env, &WorldConfig::default())?;
+            let context_steps = vec![world.spec().horizon];
+            Ok(vec![Setting { context_steps, context_start: Some(Start::Random), ..plain(plan) }])
+        }
+        "parts" => PARTS.iter().map(|part| several("without", part)).collect(),
+        "rotation" => REGIMES.iter().map(|regime| several("regime", regime)).collect(),
         other => find(other).map(|_| Vec::new()),
     }
 }
@@ -155,9 +224,14 @@ mod tests {
     fn the_value_of_the_preset_is_the_preset_itself_so_that_its_runs_are_shared() {
         let base = Plan::preset("four-rooms", "standard").unwrap();
         let main = settings(MAIN, "standard", &base).unwrap()[0].hash();
-        for (sweep, name) in
-            [("kappa", "kappa=50"), ("layouts", "layouts=30"), ("forward", "forward=predictor")]
-        {
+        for (sweep, name) in [
+            ("kappa", "kappa=50"),
+            ("layouts", "layouts=30"),
+            ("forward", "forward=predictor"),
+            ("episode", "standard"),
+            ("parts", "without=nothing"),
+            ("rotation", "regime=preset"),
+        ] {
             let settings = settings(sweep, "standard", &base).unwrap();
             let same = settings.iter().find(|s| s.name == name).unwrap();
             assert_eq!(same.hash(), main, "{name}");
@@ -169,7 +243,7 @@ mod tests {
         let error = find("kapa").unwrap_err().to_string();
         assert_eq!(
             error,
-            "--ablation: unknown ablation \"kapa\" (did you mean \"kappa\"?); known: context, layouts, kappa, forward"
+            "--ablation: unknown ablation \"kapa\" (did you mean \"kappa\"?); known: context, layouts, kappa, forward, episode, parts, rotation"
         );
     }
 }

@@ -3,10 +3,13 @@
 use super::ablation::{self, ABLATIONS};
 use crate::config::Plan;
 use crate::error::LearnError;
+use crate::eval::EvalConfig;
 use crate::methods;
 use crate::train::checkpoint::write_atomically;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use windvane_world::Start;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Layout version of a manifest.
@@ -44,6 +47,9 @@ pub struct Setting {
     pub plan: Plan,
     /// Lengths of the context that scores are taken after.
     pub context_steps: Vec<usize>,
+    /// Where the context begins, if not where the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_start: Option<Start>,
 }
 
 /// One run: done once, on its own.
@@ -63,6 +69,12 @@ impl Setting {
     pub fn hash(&self) -> String {
         hash_of(&self.plan)
     }
+
+    /// The plan's evaluation, with the context that this setting asks for, of `context_steps` steps.
+    pub(crate) fn eval_after(&self, context_steps: usize) -> EvalConfig {
+        let eval = self.plan.eval;
+        EvalConfig { context_steps, context_start: self.context_start.unwrap_or(eval.context_start), ..eval }
+    }
 }
 
 impl Unit {
@@ -80,24 +92,24 @@ pub(crate) fn hash_of(value: &impl Serialize) -> String {
 }
 
 impl Manifest {
-    /// All methods and the reference policies with all seeds in all settings, seed by seed.
+    /// All methods and the reference policies with all `seeds` in all settings, seed by seed.
     pub fn new(
         sweep: &str,
         env: &str,
         settings: Vec<Setting>,
         methods: &[String],
-        seeds: u64,
+        seeds: Range<u64>,
     ) -> Result<Self, LearnError> {
         let bad = |origin: &str, problem: String| LearnError::Config { origin: origin.to_owned(), problem };
         if methods.is_empty() || settings.is_empty() {
             return Err(bad("--methods", "nothing is selected; expected at least one method".to_owned()));
         }
-        if seeds == 0 {
+        if seeds.is_empty() {
             return Err(bad("--seeds", "0 seeds are no experiment; expected at least 1".to_owned()));
         }
         methods.iter().try_for_each(|name| methods::find(name).map(drop))?;
         let mut units = Vec::new();
-        for seed in 0..seeds {
+        for seed in seeds {
             for setting in &settings {
                 for method in std::iter::once(REFERENCE).chain(methods.iter().map(String::as_str)) {
                     let unit = Unit { setting: setting.name.clone(), method: method.to_owned(), seed };

@@ -60,7 +60,7 @@ impl Table {
                 &env,
                 settings,
                 &ablation::usual_methods(name, &base.clone().value()),
-                seeds,
+                0..seeds,
             )?;
             let sweep = Sweep { folder: folder.to_owned(), manifest };
             for unit in &sweep.manifest.units {

@@ -228,7 +228,8 @@ impl Sweep {
             ..Row::blank(&blank, &unit.setting, bench.revision)?
         };
         let lengths = &setting.context_steps;
-        let mut rows = reference::rows(&*world, &setting.plan.eval, lengths, unit.seed, &like)?;
+        let eval = setting.eval_after(setting.plan.eval.context_steps);
+        let mut rows = reference::rows(&*world, &eval, lengths, unit.seed, &like)?;
         let exact = rows.clone();
         reference::with_ceilings(&mut rows, &exact);
         row::write(&self.place(unit).join(SCORES), &rows)?;
@@ -269,7 +270,7 @@ impl Sweep {
         let mut rows = Vec::new();
         for &context_steps in &setting.context_steps {
             let mut run = run.clone();
-            run.plan.eval.context_steps = context_steps;
+            run.plan.eval = setting.eval_after(context_steps);
             for &mode in modes {
                 for planner in agent.usual_planners() {
                     for split in [Split::Train, Split::Test] {
@@ -279,7 +280,7 @@ impl Sweep {
                 }
             }
         }
-        self.score_rewards(unit, run, &agent, &*world, &like)?;
+        self.score_rewards(unit, setting, &agent, &*world, &like)?;
         let exact = Unit { method: REFERENCE.to_owned(), ..unit.clone() };
         while matches!(self.run(&exact, bench)?, Ended::Elsewhere) {
             if Lock::wait(&self.place(&exact).join("lock"), bench.interrupt)?.is_none() {
@@ -303,7 +304,7 @@ impl Sweep {
     fn score_rewards(
         &self,
         unit: &Unit,
-        run: &Run,
+        setting: &Setting,
         agent: &Agent,
         world: &dyn Cmdp,
         like: &Row,
@@ -316,9 +317,12 @@ impl Sweep {
             (Planner::None, TaskPolicy::Gpi),
             (Planner::Sweeps, TaskPolicy::Greedy),
         ];
+        // After the context that the plan names, where the setting has several.
+        let steps = setting.plan.eval.context_steps;
+        let steps = if setting.context_steps.contains(&steps) { steps } else { setting.context_steps[0] };
         let mut rows = Vec::new();
         for (planner, task_policy) in policies {
-            let eval = EvalConfig { planner, task_policy, ..run.plan.eval };
+            let eval = EvalConfig { planner, task_policy, ..setting.eval_after(steps) };
             for split in [Split::Train, Split::Test] {
                 let scored = evaluate_rewards(world, agent, split, &eval, unit.seed)?;
                 rows.extend(scored.into_iter().map(|row| SweepRewardRow::new(row, like)));

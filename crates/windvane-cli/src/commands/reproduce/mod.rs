@@ -26,20 +26,23 @@ use windvane::sweep::{Manifest, Sweep, ablation};
   windvane reproduce pointmass --preset paper --device cuda --jobs 1 --out results/pointmass-paper
   windvane reproduce four-rooms --seeds 10 --launcher slurm --partition short --time 1:00:00 --out results/four-rooms
 
-Ablations: context, layouts, kappa, forward.")]
+Ablations: context, layouts, kappa, forward, episode, parts, rotation.")]
 pub(crate) struct Reproduce {
     /// The world (`windvane envs` lists them)
     #[arg(value_name = "ENV")]
     env: String,
-    /// Vary one thing: context, layouts, kappa or forward
+    /// Vary one thing: context, layouts, kappa, forward, episode, parts or rotation
     #[arg(long, value_name = "NAME")]
     ablation: Option<String>,
     /// Methods, separated by commas; by default all, in ablations those it is about
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     methods: Option<Vec<String>>,
-    /// Seeds, from 0
+    /// How many seeds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = bounds::count::<u64>(bounds::SEEDS))]
     seeds: u64,
+    /// The first of them; for development, seeds that no table shows
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    first_seed: u64,
     /// Built-in settings: quick (minutes a run), standard, or paper (its sizes, for a GPU)
     #[arg(long, value_name = "NAME", default_value = "standard")]
     preset: String,
@@ -122,7 +125,8 @@ impl Reproduce {
             }
             None => ablation::usual_methods(sweep_name, &base.clone().value()),
         };
-        let manifest = Manifest::new(sweep_name, &self.env, settings, &methods, self.seeds)?;
+        let seeds = self.first_seed..self.first_seed.saturating_add(self.seeds);
+        let manifest = Manifest::new(sweep_name, &self.env, settings, &methods, seeds)?;
         let on_slurm = self.launcher == Launcher::Slurm;
         let dry_run = self.slurm.dry_run();
         anyhow::ensure!(on_slurm || !dry_run, "--dry-run prints scripts; expected --launcher slurm");

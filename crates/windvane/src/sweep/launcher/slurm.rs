@@ -217,7 +217,7 @@ mod tests {
         let base = Plan::preset("doors", "quick").unwrap();
         let settings = ablation::settings(ablation::MAIN, "quick", &base).unwrap();
         let methods = ["fb".to_owned(), "bfb".to_owned()];
-        let manifest = Manifest::new(ablation::MAIN, "doors", settings, &methods, seeds).unwrap();
+        let manifest = Manifest::new(ablation::MAIN, "doors", settings, &methods, 0..seeds).unwrap();
         Sweep { folder: "/shared/my sweep".into(), manifest }
     }
 
