@@ -7,7 +7,7 @@ use crate::collect::BehaviourPolicy;
 use crate::error::WorldError;
 use crate::grid::GridWorld;
 use crate::protocol::Policy;
-use crate::reward::Task;
+use crate::reward::{SampledTask, Task};
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -114,6 +114,16 @@ pub trait Cmdp: Send + Sync {
     /// A named policy that knows no context but how the family is best played without; nothing where none is known.
     fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         None
+    }
+    /// `each` tasks of every kind of reward that is no goal, whose best returns are known; none where there are no such tasks, or
+    /// where [returns are exact](crate::grid::RewardTask).
+    fn reward_tasks(
+        &self,
+        _context: ContextId,
+        _rng: &mut Rng,
+        _each: usize,
+    ) -> Result<Vec<SampledTask>, WorldError> {
+        Ok(Vec::new())
     }
     /// Exact beliefs about contexts, for policies that plan on them; nothing where none are known.
     fn exact_beliefs(&self) -> Result<Option<Box<dyn ExactBeliefs + '_>>, WorldError> {

@@ -32,5 +32,5 @@ pub use env::{
 };
 pub use error::WorldError;
 pub use prompt::Prompt;
-pub use reward::{Reward, Task};
+pub use reward::{Reward, SampledTask, Task};
 pub use rng::Rng;

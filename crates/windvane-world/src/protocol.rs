@@ -154,8 +154,18 @@ pub fn rollout(
     episode: EvalEpisode,
     policy: &mut dyn Policy,
 ) -> Result<Outcome, WorldError> {
+    rollout_from(world, episode, Start::Fixed, policy)
+}
+
+/// The same from where `start` says.
+pub fn rollout_from(
+    world: &dyn Cmdp,
+    episode: EvalEpisode,
+    start: Start,
+    policy: &mut dyn Policy,
+) -> Result<Outcome, WorldError> {
     let mut policy = Solo { policy, action: world.spec().action.buffer() };
-    play(world, vec![episode], &mut policy).map(|outcomes| outcomes[0])
+    play_from(world, vec![episode], start, &mut policy).map(|outcomes| outcomes[0])
 }
 
 /// One policy as a vectorised one.

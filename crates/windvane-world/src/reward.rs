@@ -1,5 +1,6 @@
 //! Rewards are separate from dynamics: a task is a name and a reward over states.
 
+use crate::grid::RewardKind;
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +43,17 @@ pub struct Task {
     pub name: String,
     /// What is wanted.
     pub reward: Reward,
+}
+
+/// A task that is no goal, where returns are sampled and the best one is known.
+#[derive(Clone)]
+pub struct SampledTask {
+    /// The kind of reward.
+    pub kind: RewardKind,
+    /// The task.
+    pub task: Task,
+    /// The best sum of rewards of an episode that begins at an observation.
+    pub best: RewardFn,
 }
 
 impl Reward {

@@ -179,8 +179,8 @@ impl Eval {
     fn rewards(&self, Trained { run, world, agent }: &Trained) -> anyhow::Result<()> {
         let path = self.run.display();
         anyhow::ensure!(
-            has_reward_tasks(&**world, agent),
-            "{path}: --tasks rewards needs the listed states of a grid"
+            has_reward_tasks(&**world, agent)?,
+            "{path}: --tasks rewards needs a maze: the listed states of a grid, or Pointmass"
         );
         anyhow::ensure!(
             self.belief == BeliefChoice::Frozen,

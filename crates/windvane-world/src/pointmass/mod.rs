@@ -6,6 +6,7 @@ mod follower;
 mod maze;
 mod motion;
 mod posterior;
+mod rewards;
 
 use crate::batch::BatchEnv;
 use crate::ceilings::ExactBeliefs;
@@ -13,7 +14,7 @@ use crate::env::{Action, ActionSpace, Cmdp, ContextId, Dim, Env, EnvSpec, Split,
 use crate::error::WorldError;
 use crate::protocol::Policy;
 use crate::registry::WorldConfig;
-use crate::reward::{Reward, Task};
+use crate::reward::{Reward, SampledTask, Task};
 use crate::rng::{self, Rng};
 use batch::PointBatch;
 pub use beeline::Beeline;
@@ -139,6 +140,15 @@ impl Cmdp for Pointmass {
 
     fn ignorant(&self) -> Option<(&'static str, Box<dyn Policy + '_>)> {
         Some(("beeline", Box::new(Beeline::default())))
+    }
+
+    fn reward_tasks(
+        &self,
+        context: ContextId,
+        rng: &mut Rng,
+        each: usize,
+    ) -> Result<Vec<SampledTask>, WorldError> {
+        Ok(rewards::draw(maze(context)?, rng, each))
     }
 
     fn exact_beliefs(&self) -> Result<Option<Box<dyn ExactBeliefs + '_>>, WorldError> {

@@ -1,17 +1,20 @@
-//! Any reward: tasks that are no goals, scored by exact returns.
+//! Any reward: tasks that are no goals.
 //!
-//! On a grid with a frozen belief an agent is a table of actions, so its discounted return from every cell is computed, not
-//! sampled. The score of tasks is what was gained over random actions, as a share of what the best policy on the true map gains.
+//! The score of tasks is what was gained over random actions, as a share of what the best policy on the true map gains. On a grid
+//! with a frozen belief an agent is a table of actions, so its discounted return from every cell is computed, not sampled.
+//! Elsewhere returns are sums of rewards of episodes from random starts.
 
-use super::{EvalConfig, explore};
+use super::{BeliefMode, EvalConfig, episode, evaluate_tasks, explore};
 use crate::agent::{Agent, TaskPolicy};
 use crate::error::LearnError;
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use windvane_world::grid::{ACTIONS, RewardKind, RewardTask};
+use windvane_world::protocol::{RandomPolicy, rollout_from};
 use windvane_world::rng::stream;
-use windvane_world::{Cmdp, Reward, Split};
+use windvane_world::{Cmdp, ContextId, Reward, SampledTask, Split, Start};
 
 /// Tasks of each kind in each context.
 const EACH: usize = 2;
@@ -31,15 +34,19 @@ pub struct RewardRow {
     pub planner: Planner,
     /// Length of the random trajectory seen before.
     pub context_steps: usize,
-    /// Discounted return beyond random actions', summed over tasks, starts and rounds.
+    /// Return (discounted on grids) beyond random actions', summed over tasks, starts and rounds.
     pub gained: f64,
     /// The same of the best policy on the true map.
     pub possible: f64,
 }
 
-/// Whether there are such tasks for this agent: its states are those of a grid.
-pub fn has_reward_tasks(world: &dyn Cmdp, agent: &Agent) -> bool {
-    world.grid().is_some() && agent.listed().is_some()
+/// Whether there are such tasks for this agent.
+pub fn has_reward_tasks(world: &dyn Cmdp, agent: &Agent) -> Result<bool, LearnError> {
+    if world.grid().is_some() {
+        return Ok(agent.listed().is_some());
+    }
+    let Some(&context) = world.contexts(Split::Train).first() else { return Ok(false) };
+    Ok(!world.reward_tasks(context, &mut stream(0, "rewards", &[]), 1)?.is_empty())
 }
 
 /// Scores an agent, its belief frozen, on every context of a split; no rows where there are no such tasks.
@@ -50,7 +57,8 @@ pub fn evaluate_rewards(
     config: &EvalConfig,
     seed: u64,
 ) -> Result<Vec<RewardRow>, LearnError> {
-    let (Some(grid), Some(model)) = (world.grid(), agent.listed()) else { return Ok(Vec::new()) };
+    let Some(grid) = world.grid() else { return sampled_rewards(world, agent, split, config, seed) };
+    let Some(model) = agent.listed() else { return Ok(Vec::new()) };
     let table = &model.table;
     let gamma = f64::from(model.config.gamma);
     let mut obs = vec![0.0; world.spec().obs_dim()];
@@ -82,21 +90,74 @@ pub fn evaluate_rewards(
                 *gain = [gain[0] + gained, gain[1] + possible];
             }
         }
-        for kind in RewardKind::ALL {
-            let of_kind = || tasks.iter().zip(&gains).filter(|(task, _)| task.kind == kind);
-            if of_kind().next().is_some() {
-                rows.push(RewardRow {
-                    split,
-                    context: context.0,
-                    kind,
-                    task_policy: config.task_policy,
-                    planner: config.planner,
-                    context_steps: config.context_steps,
-                    gained: of_kind().map(|(_, gain)| gain[0]).sum(),
-                    possible: of_kind().map(|(_, gain)| gain[1]).sum(),
-                });
+        let gains = tasks.iter().map(|task| task.kind).zip(gains).collect::<Vec<_>>();
+        rows.extend(rows_of(&gains, split, context, config));
+    }
+    Ok(rows)
+}
+
+/// The rows of one context from what was gained on each of its tasks, and could have been.
+fn rows_of(
+    gains: &[(RewardKind, [f64; 2])],
+    split: Split,
+    context: ContextId,
+    config: &EvalConfig,
+) -> impl Iterator<Item = RewardRow> {
+    let row = move |kind: RewardKind| {
+        let of_kind = || gains.iter().filter(|(of, _)| *of == kind).map(|(_, gain)| gain);
+        of_kind().next().map(|_| RewardRow {
+            split,
+            context: context.0,
+            kind,
+            task_policy: config.task_policy,
+            planner: config.planner,
+            context_steps: config.context_steps,
+            gained: of_kind().map(|gain| gain[0]).sum(),
+            possible: of_kind().map(|gain| gain[1]).sum(),
+        })
+    };
+    RewardKind::ALL.into_iter().filter_map(row)
+}
+
+/// The same where returns have to be sampled.
+fn sampled_rewards(
+    world: &dyn Cmdp,
+    agent: &Agent,
+    split: Split,
+    config: &EvalConfig,
+    seed: u64,
+) -> Result<Vec<RewardRow>, LearnError> {
+    let contexts: Vec<ContextId> = world.contexts(split).iter().copied().take(config.contexts).collect();
+    let drawn = contexts
+        .par_iter()
+        .map(|context| Ok(world.reward_tasks(*context, &mut stream(seed, "rewards", &[context.0]), EACH)?))
+        .collect::<Result<Vec<_>, LearnError>>()?;
+    let tasks = |context: ContextId| {
+        let place = contexts.iter().position(|other| *other == context);
+        Ok(place.map(|i| drawn[i].iter().map(|task| task.task.clone()).collect()).unwrap_or_default())
+    };
+    let trajectory = |context, round| explore(world, context, config, seed, round);
+    let mode = BeliefMode::Frozen;
+    let scored =
+        evaluate_tasks(world, agent, split, mode, config, seed, trajectory, (Start::Random, tasks))?.0;
+    let mut scored = scored.into_iter();
+    let mut obs = vec![0.0; world.spec().obs_dim()];
+    let mut rows = Vec::new();
+    for (&context, tasks) in contexts.iter().zip(&drawn) {
+        let mut gains = Vec::with_capacity(tasks.len());
+        for SampledTask { kind, task, best } in tasks {
+            let mut gain = [0.0; 2];
+            for (round, row) in (0..config.rounds).zip(scored.by_ref()) {
+                let begun = episode(context, task, round, seed);
+                world.instantiate(context)?.reset(Start::Random, &mut begun.rng.clone(), &mut obs)?;
+                let mut random = RandomPolicy(world.spec().action.clone());
+                let by_chance = rollout_from(world, begun, Start::Random, &mut random)?.reward;
+                gain[0] += f64::from(row.reward - by_chance);
+                gain[1] += f64::from(best(&obs) - by_chance);
             }
+            gains.push((*kind, gain));
         }
+        rows.extend(rows_of(&gains, split, context, config));
     }
     Ok(rows)
 }

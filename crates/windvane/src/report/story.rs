@@ -123,7 +123,7 @@ impl Results {
         if !rewards.is_empty() {
             page.paragraph(
                 "Tasks that are no goals, belief frozen: (return - random) / (optimum on the true map - random) by exact discounted \
-                 returns from every cell, and the mean over kinds of rewards. Greedy on z: F acts for the task's own vector, as in \
+                 returns from every cell (Pointmass: by sums of rewards of episodes from random starts), and the mean over kinds of rewards. Greedy on z: F acts for the task's own vector, as in \
                  the paper; policy improvement: the best of its policies for the goals that the task rewards most.",
             );
         }

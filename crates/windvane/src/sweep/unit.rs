@@ -309,7 +309,7 @@ impl Sweep {
         world: &dyn Cmdp,
         like: &Row,
     ) -> Result<(), LearnError> {
-        if !has_reward_tasks(world, agent) {
+        if !has_reward_tasks(world, agent)? {
             return Ok(());
         }
         let policies = [
@@ -321,7 +321,11 @@ impl Sweep {
         let steps = setting.plan.eval.context_steps;
         let steps = if setting.context_steps.contains(&steps) { steps } else { setting.context_steps[0] };
         let mut rows = Vec::new();
-        for (planner, task_policy) in policies {
+        let can = |(planner, policy): &(Planner, TaskPolicy)| {
+            (*planner == Planner::None || agent.can_plan())
+                && (*policy == TaskPolicy::Greedy || agent.listed().is_some())
+        };
+        for (planner, task_policy) in policies.into_iter().filter(can) {
             let eval = EvalConfig { planner, task_policy, ..setting.eval_after(steps) };
             for split in [Split::Train, Split::Test] {
                 let scored = evaluate_rewards(world, agent, split, &eval, unit.seed)?;
