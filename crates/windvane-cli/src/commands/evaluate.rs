@@ -213,5 +213,5 @@ fn about(run: &Run) -> serde_json::Value {
 }
 
 fn policy(run: &Run) -> String {
-    format!("{}, actions by {}", run.method.title, run.plan.eval.planner.title())
+    format!("{}, {}", run.method.title, run.plan.eval.planner.title())
 }
