@@ -123,12 +123,7 @@ impl SetTransformer {
     ) -> Tensor<2> {
         let mut x = self.embed.forward(weights, Input::One(tokens), Act::None);
         for block in &self.blocks {
-            let bias = self.displacements.as_ref().zip(block.bias).map(|(displacements, bias)| {
-                let bias = weights[bias].clone().select(0, displacements.of_pairs.clone()).transpose();
-                let tokens = x.dims()[0] / sets.max(1);
-                bias.reshape([1, self.heads, tokens, tokens])
-            });
-            x = block.forward(weights, x, sets, self.heads, lengths, bias);
+            x = block.forward(weights, x, [sets, self.heads], lengths, self.displacements.as_ref());
         }
         norm(weights, x, self.norm)
     }
@@ -139,14 +134,15 @@ impl Block {
         &self,
         w: &Weights,
         x: Tensor<2>,
-        sets: usize,
-        heads: usize,
+        [sets, heads]: [usize; 2],
         lengths: Option<&[usize]>,
-        bias: Option<Tensor<4>>,
+        displacements: Option<&Displacements>,
     ) -> Tensor<2> {
         let qkv = self.qkv.forward(w, Input::One(norm(w, x.clone(), self.norm1)), Act::None);
-        let mixed = match bias {
-            Some(bias) => ops::biased_set_attention(qkv, sets, heads, lengths, bias),
+        let mixed = match displacements.zip(self.bias) {
+            Some((Displacements { of_pairs, .. }, bias)) => {
+                ops::placed_set_attention(qkv, sets, heads, lengths, w[bias].clone(), of_pairs)
+            }
             None => ops::set_attention(qkv, sets, heads, lengths),
         };
         let x = self.mix.forward_onto(w, mixed, x);
