@@ -36,9 +36,15 @@ def pair(o, p, name, left, right):
     return mlp(o, p, f"{name}/trunk", mlp(o, p, f"{name}/left", *left), mlp(o, p, f"{name}/right", *right))
 
 
-def transformer(o, p, name, tokens, blocks, heads, displacements=None):
-    """Tokens `[sets, tokens, input]` in the light of their sets; with places, scores have a bias for each displacement."""
-    x = linear(o, p, f"{name}/embed", tokens)
+def transformer(o, p, name, tokens, blocks, heads, displacements=None, places=None):
+    """Tokens `[sets, tokens, input]` in the light of their sets; with displacements, scores have a bias for each. What is the same
+    in every set, `places`, is embedded once."""
+    if places is None:
+        x = linear(o, p, f"{name}/embed", tokens)
+    else:
+        w, b = p[f"{name}/embed/w"], p[f"{name}/embed/b"]
+        own = tokens.shape[2]
+        x = o.linear(tokens, w[:own], b) + places @ w[own:]
     sets, count, width = x.shape
     for i in range(blocks):
         block = f"{name}/block{i}"
@@ -125,14 +131,13 @@ def recall(o, c, entered, blocked, hidden):
 
 
 def belief_listed(o, p, c, x, k):
-    b, contexts, states = k.belief, k.belief.batch, k.states
+    b, states = k.belief, k.states
     with o.no_grad():
         entered, blocked, truth = drawn(o, c, x, k)
         mean, odds, fit, alone = recall(o, c, entered, blocked, x["hidden"])
         wide = [entered, blocked, mean, o.expand(fit, states), o.expand(alone, states)]
-        seen = o.stack(wide, 2) * EVIDENCE  # [contexts, states, 5]
-        tokens = o.cat([seen, o.repeat(c["places"], contexts)], 2)
-    y = transformer(o, p, "set", tokens, b.blocks, b.heads)  # [contexts, states, width]
+        tokens = o.stack(wide, 2) * EVIDENCE  # [contexts, states, 5]
+    y = transformer(o, p, "set", tokens, b.blocks, b.heads, places=c["places"])  # [contexts, states, width]
     both = linear(o, p, "read", y)
     log_std = o.tanh(both[:, :, 1]) * 3 - 2
     own = (y * p["own/read"][None]).sum(axis=2)
