@@ -63,10 +63,6 @@ class Ops:
         return jnp.broadcast_to(x, (len(x), width))
 
     @staticmethod
-    def repeat(x, times):
-        return jnp.broadcast_to(x[None], (times, *x.shape))
-
-    @staticmethod
     def each(x, times):
         return jnp.repeat(x, times, axis=0)
 

@@ -10,6 +10,8 @@ EVIDENCE, CONTRADICTION, PSEUDO_VOTES, HIDDEN = 14.0, 3.0, 0.1, 1e4
 DYNAMICS, OTHER_PARTS, HEADS, UNREACHABLE = 3.0, 0.3, 4, 1e-3
 POSITIVE_OFFSET, NEGATIVE_OFFSET = 2.0, 5.0
 LOG_FLOOR, SMALLEST_TARGET, GAP_TEMPERATURE = 1e-3, 2e-4, 0.1
+KEY, LEAST_REWARD, AVERAGE_SCALE = 16, 1e-6, 0.01
+SMALLEST_NORM = 1e-6
 
 
 def linear(o, p, name, x):
@@ -34,9 +36,15 @@ def pair(o, p, name, left, right):
     return mlp(o, p, f"{name}/trunk", mlp(o, p, f"{name}/left", *left), mlp(o, p, f"{name}/right", *right))
 
 
-def transformer(o, p, name, tokens, blocks, heads, displacements=None):
-    """Tokens `[sets, tokens, input]` in the light of their sets; with places, scores have a bias for each displacement."""
-    x = linear(o, p, f"{name}/embed", tokens)
+def transformer(o, p, name, tokens, blocks, heads, displacements=None, places=None):
+    """Tokens `[sets, tokens, input]` in the light of their sets; with displacements, scores have a bias for each. What is the same
+    in every set, `places`, is embedded once."""
+    if places is None:
+        x = linear(o, p, f"{name}/embed", tokens)
+    else:
+        w, b = p[f"{name}/embed/w"], p[f"{name}/embed/b"]
+        own = tokens.shape[2]
+        x = o.linear(tokens, w[:own], b) + places @ w[own:]
     sets, count, width = x.shape
     for i in range(blocks):
         block = f"{name}/block{i}"
@@ -56,7 +64,7 @@ def kl(o, mean, log_std):
 
 
 def sphere(o, x):
-    return x / o.sqrt((x**2).sum(axis=1, keepdims=True)) * math.sqrt(x.shape[1])
+    return x / o.sqrt((x**2).sum(axis=1, keepdims=True)).clip(SMALLEST_NORM, None) * math.sqrt(x.shape[1])
 
 
 # The belief over sets of transitions.
@@ -123,14 +131,13 @@ def recall(o, c, entered, blocked, hidden):
 
 
 def belief_listed(o, p, c, x, k):
-    b, contexts, states = k.belief, k.belief.batch, k.states
+    b, states = k.belief, k.states
     with o.no_grad():
         entered, blocked, truth = drawn(o, c, x, k)
         mean, odds, fit, alone = recall(o, c, entered, blocked, x["hidden"])
         wide = [entered, blocked, mean, o.expand(fit, states), o.expand(alone, states)]
-        seen = o.stack(wide, 2) * EVIDENCE  # [contexts, states, 5]
-        tokens = o.cat([seen, o.repeat(c["places"], contexts)], 2)
-    y = transformer(o, p, "set", tokens, b.blocks, b.heads)  # [contexts, states, width]
+        tokens = o.stack(wide, 2) * EVIDENCE  # [contexts, states, 5]
+    y = transformer(o, p, "set", tokens, b.blocks, b.heads, places=c["places"])  # [contexts, states, width]
     both = linear(o, p, "read", y)
     log_std = o.tanh(both[:, :, 1]) * 3 - 2
     own = (y * p["own/read"][None]).sum(axis=2)
@@ -232,6 +239,23 @@ def local(o, c, moving, staying, k):
     return (1 - staying).reshape(shape), entering.reshape(shape)
 
 
+def reward_kernels(o, p, c, x, reward, kernels):
+    """Where reward lies as seen from each state: averages of it, and the best of it at hand."""
+    contexts, tasks, states = reward.shape
+    heads = lambda name: linear(o, p, name, x).reshape(contexts, states, kernels, KEY).swapaxes(1, 2)  # noqa: E731
+    bias = p["f/kernels/bias"][c["displacements"]].T.reshape(1, kernels, states, states)
+    logits = heads("f/kernels/query") @ heads("f/kernels/key").swapaxes(2, 3) / math.sqrt(KEY) + bias
+    maxima = kernels // 4
+    averages = kernels - maxima
+    shares = o.softmax(logits[:, :averages], 3).reshape(contexts, averages * states, states)
+    y = o.permute((shares @ reward.swapaxes(1, 2)).reshape(contexts, averages, states, tasks), (0, 3, 2, 1))
+    near = -o.softplus(logits[:, averages:] + 2).reshape(contexts, 1, maxima * states, states)
+    best = near + o.log(reward.clip(0, None) + LEAST_REWARD).reshape(contexts, tasks, 1, states)
+    m = o.amax(best, 3).reshape(contexts, tasks, maxima, states).swapaxes(2, 3)
+    seen = o.cat([y * 10, o.asinh(y / AVERAGE_SCALE), m / 3 + 1.5, o.exp(m) * 5], 3)
+    return linear(o, p, "f/kernels/out", seen.reshape(-1, 2 * kernels))
+
+
 def token_net(o, p, c, moving, entering, z, reward, k):
     net, states = k.fb.net, k.states
     contexts, groups = len(moving), len(z)
@@ -245,6 +269,8 @@ def token_net(o, p, c, moving, entering, z, reward, k):
     task = linear(o, p, "f/rewarded", most) + OTHER_PARTS * linear(o, p, "f/proportional", all_states)
     task = task.reshape(contexts, -1, 1, head) + linear(o, p, "f/whole", x.mean(axis=1)).reshape(contexts, 1, 1, head)
     h = (linear(o, p, "f/state", x)[:, None] + task).reshape(groups * states, head)
+    if net["reward_kernels"] > 0:
+        h = h + reward_kernels(o, p, c, x, reward, net["reward_kernels"])
     h = h + linear(o, p, "f/hidden1", o.relu(norm(o, p, "f/norm1", h)))
     h = o.relu(norm(o, p, "f/norm2", h))
     h = h + o.relu(linear(o, p, "f/hidden2", h))
@@ -311,6 +337,8 @@ def fb_listed(o, p, target, c, x, k):
         moving, staying = o.each(moving, tasks), o.each(staying, tasks)
         target_b = table(target)
         z = target_b[x["goals"]] * x["is_goal"] + x["random"]
+        if "rewards" in x:
+            z = z + sphere(o, x["rewards"] @ target_b) * x["is_mixture"]
         weight = o.each(o.amax(near[1], 2), tasks) + UNREACHABLE  # [groups, states]
         reward = z @ target_b.T / dim
         f, value = assemble(o, token_net(o, target, c, *near, z, reward, k), z, dim)
@@ -323,7 +351,7 @@ def fb_listed(o, p, target, c, x, k):
     off = ((f @ b.T / dim - target_measure) ** 2).sum(axis=2)
     loss = fb.fb_coef * weighted_mean(off, weight)
     loss = loss + fb.ortho_coef * ((b @ b.T / dim - c["one_hot"]) ** 2).sum() / states
-    counted = weight * x["is_goal"]
+    counted = weight if fb.log_losses_on_all_tasks else weight * x["is_goal"]
     off = abs(log_scale(o, value) - log_scale(o, v))
     smooth = o.where(off < 1, 0.5 * off**2, off - 0.5)
     loss = loss + fb.log_value_coef * weighted_mean(smooth, counted * o.float(abs(v) > SMALLEST_TARGET))

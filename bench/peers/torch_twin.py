@@ -56,10 +56,6 @@ class Ops:
         return x.expand(-1, width)
 
     @staticmethod
-    def repeat(x, times):
-        return x[None].expand(times, -1, -1)
-
-    @staticmethod
     def each(x, times):
         return x.repeat_interleave(times, dim=0)
 

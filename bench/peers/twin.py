@@ -89,12 +89,13 @@ def names_observations(_, batch):
 
 
 def names_listed(_, batch):
-    chosen, is_goal, goals, random = batch
-    return {"chosen": whole(chosen), "is_goal": is_goal, "goals": whole(goals), "random": random}
+    chosen, is_goal, goals, random, *mixture = batch
+    named = {"chosen": whole(chosen), "is_goal": is_goal, "goals": whole(goals), "random": random}
+    return named | dict(zip(("rewards", "is_mixture"), mixture))
 
 
 def names_transitions(_, batch):
-    contexts, rows, shares, noise, _ = batch
+    rows, _, contexts, shares, noise = batch
     return {"contexts": whole(contexts), "rows": whole(rows), "shares": shares, "noise": noise}
 
 
@@ -128,7 +129,8 @@ def constants_evidence(constants):
 
 
 def constants_listed(constants):
-    displacements, successors, edges, moves, incoming, has_incoming, dynamics = constants
+    # Attention and the reward kernels upload the same displacements.
+    displacements, *_, successors, edges, moves, incoming, has_incoming, dynamics = constants
     one_hot = np.eye(math.isqrt(len(displacements)), dtype=np.float32)
     return {
         "displacements": whole(displacements), "successors": whole(successors), "edges": whole(edges), "moves": moves,

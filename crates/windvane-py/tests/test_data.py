@@ -1,6 +1,7 @@
 """Data sets from arrays, files, Minari and policies."""
 
 import gc
+import os
 import subprocess
 
 import gymnasium
@@ -51,7 +52,23 @@ def test_arrays_come_back_as_they_went_in_as_views_that_nobody_writes_to(tmp_pat
                 column[0] = 0
             with pytest.raises(ValueError):
                 column.setflags(write=True)
-    assert data.observations.__array_interface__["data"] == data.observations.__array_interface__["data"]
+
+
+COLUMNS = ["observations", "actions", "episode_offsets", "group_ids", "terminated"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="SKIPPED: no /proc to look up memory maps in")
+def test_columns_are_the_memory_map_itself(tmp_path):
+    observations, actions, offsets, groups = logs()
+    given = {"episode_offsets": offsets, "groups": groups, "out": tmp_path / "toy"}
+    data = windvane.Dataset.from_numpy(observations, actions, **given)
+    for name in COLUMNS:
+        one, other = getattr(data, name), getattr(data, name)
+        assert np.shares_memory(one, other), name
+        place, read_only = one.__array_interface__["data"]
+        mapped = [line.split() for line in open("/proc/self/maps") if line.rstrip().endswith(f"toy/{name}.npy")]
+        ranges = [[int(end, 16) for end in line[0].split("-")] for line in mapped]
+        assert read_only and any(low <= place and place + one.nbytes <= high for low, high in ranges), name
 
 
 def test_a_view_outlives_the_data_set_it_looks_into():

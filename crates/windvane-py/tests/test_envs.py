@@ -1,5 +1,6 @@
 """Worlds as Gymnasium environments."""
 
+import importlib.metadata
 import subprocess
 import sys
 import warnings
@@ -11,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 import windvane._core
+import windvane.envs
 
 REGISTERED = {id for id in gymnasium.registry if id.startswith("windvane/")}
 ON_MUJOCO = {id for id in REGISTERED if id.startswith("windvane/Ant")}
@@ -26,6 +28,13 @@ def test_every_world_is_registered_by_importing_the_package():
     assert len(REGISTERED - ON_MUJOCO) + (len(ON_MUJOCO) if WITH_MUJOCO else 0) == len(windvane._core.worlds())
     grids = {"windvane/FourRooms-v0", "windvane/RandomizedDoors-v0", "windvane/Pointmass-v0", "windvane/Pendulum-v0"}
     assert grids <= REGISTERED and {"windvane/AntWind-v0", "windvane/AntFault-v0"} <= ON_MUJOCO
+
+
+def test_the_wheel_names_its_registration_as_a_plug_in():
+    (found,) = importlib.metadata.entry_points(group="gymnasium.envs", name="windvane")
+    assert found.value == "windvane.envs:register" and found.load() is windvane.envs.register
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="windvane")
+    assert script.value == "windvane.__main__:main"
 
 
 def test_the_module_may_be_named_with_the_environment_instead_of_imported():

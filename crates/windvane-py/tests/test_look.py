@@ -55,13 +55,14 @@ def test_an_unknown_figure_lists_the_known(run, tmp_path, command):
     assert said.removeprefix("error: ").strip() == str(raised.value)
 
 
-def test_the_notebook_runs_from_nothing_to_its_figures(tmp_path):
+def test_the_notebook_runs_from_nothing_to_its_figures_in_two_cpu_minutes(tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="SKIPPED: no nbclient")
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel", reason="SKIPPED: no kernel to run notebooks")
     path = ROOT / "examples" / "quickstart.ipynb"
     notebook = nbformat.read(path, as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells), "kept without outputs"
+    notebook.cells.append(nbformat.v4.new_code_cell("import time; print('CPU-seconds', time.process_time())"))
     client = nbclient.NotebookClient(notebook, timeout=400, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
@@ -69,6 +70,7 @@ def test_the_notebook_runs_from_nothing_to_its_figures(tmp_path):
     titles = " ".join(figures)
     assert "Beliefs about hidden dynamics" in titles and "Value of each cell" in titles
     assert not any(output.output_type == "error" for output in shown)
+    assert float(shown[-1]["text"].removeprefix("CPU-seconds ")) < 120
 
 
 def test_types_are_checked():
@@ -76,6 +78,49 @@ def test_types_are_checked():
     package = Path(__file__).resolve().parents[1]
     done = subprocess.run([sys.executable, "-m", "mypy"], cwd=package, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PROGRAM = """
+from pathlib import Path
+
+import numpy as np
+import windvane
+from numpy.typing import NDArray
+from windvane.envs import WindvaneVectorEnv
+
+
+def control(run: Path, context: tuple[NDArray[np.float32], NDArray[np.int64]]) -> int:
+    envs = WindvaneVectorEnv("doors", num_envs=4)
+    observations, _ = envs.reset(seed=0)
+    agent = windvane.load(run)
+    h = agent.belief(context)
+    z = agent.task(reward=lambda states: states[:, 0] > 6)
+    values: NDArray[np.float32] = agent.q(observations, h, [z, z, z, z])
+    with agent.session(context, z, online=True, planner="none") as session:
+        action = session.act(observations[0])
+        session.observe(observations[0], action, observations[1])
+    data = windvane.collect("doors", lambda obs: np.zeros(len(obs), int), episodes=2)
+    trained: windvane.Agent = windvane.train(
+        dataset=data, method="bfb", config={"fb.steps": 5}, out=run / "again", callback=lambda news: print(news.step)
+    )
+    windvane.figure("qmap", run).save("qmap.png")
+    return len(data) + trained.dim + len(values)
+"""
+
+
+def test_a_users_program_is_checked_by_the_wheels_types(tmp_path):
+    pytest.importorskip("mypy", reason="SKIPPED: no mypy")
+    wrong = PROGRAM.replace('planner="none"', 'planner="magic"').replace("trained.dim", "trained.dimension")
+
+    def check(program):
+        (tmp_path / "program.py").write_text(program)
+        line = [sys.executable, "-m", "mypy", "--strict", "program.py"]
+        return subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+
+    done = check(PROGRAM)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = check(wrong).stdout
+    assert '"Agent" has no attribute "dimension"' in said and 'incompatible type "Literal[\'magic\']"' in said, said
 
 
 def test_stubs_name_what_the_extension_has():

@@ -226,9 +226,7 @@ impl StateEvidence {
             None => (2..SEEN).for_each(|_| seen.push(Tensor::zeros([contexts, states], &entered.device()))),
         }
         let seen = seen.into_iter().map(|x| x.reshape([contexts * states, 1]) * EVIDENCE).collect();
-        let places = self.constants.places.clone().repeat(&[contexts, 1]); // [contexts * states, features]
-        let tokens = Tensor::cat(vec![Tensor::cat(seen, 1), places], 1);
-        let x = self.transformer.tokens(weights, tokens, contexts, None); // [contexts * states, width]
+        let x = self.transformer.tokens_at(weights, Tensor::cat(seen, 1), &self.constants.places); // [contexts * states, width]
         let both = self.read.forward(weights, Input::One(x.clone()), Act::None); // [contexts * states, 3]
         let part = |i: usize| both.clone().narrow(1, i, 1).reshape([contexts, states]);
         // Between e^-5 and e^1: a spread that the KL term can shape but no batch can blow up.

@@ -3,8 +3,7 @@
 use super::loss::asinh;
 use crate::data::StateTable;
 use crate::error::LearnError;
-use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights};
-use burn::tensor::activation::{softmax, softplus};
+use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights, ops};
 use burn::tensor::{Device, Tensor};
 
 /// Numbers in a query and a key of a kernel.
@@ -65,32 +64,21 @@ impl RewardKernels {
     /// What each state sees of each task, `[contexts * tasks * states, output]`, from tokens `x [contexts * states, width]` and
     /// rewards `r [contexts, tasks, states]`.
     pub(super) fn forward(&self, weights: &Weights, x: &Tensor<2>, r: &Tensor<3>) -> Tensor<2> {
-        let ([contexts, tasks, states], kernels) = (r.dims(), self.averages + self.maxima);
-        let heads = |layer: &Linear| {
-            let y = layer.forward(weights, Input::One(x.clone()), Act::None);
-            y.reshape([contexts, states, kernels, KEY]).swap_dims(1, 2) // [contexts, kernels, states, KEY]
-        };
-        let bias = weights[self.bias].clone().select(0, self.displacements.of_pairs.clone()); // [states^2, kernels]
-        let bias = bias.transpose().reshape([1, kernels, states, states]);
-        let logits = heads(&self.query).matmul(heads(&self.key).swap_dims(2, 3)) / (KEY as f64).sqrt() + bias;
-
-        let averaging = softmax(logits.clone().narrow(1, 0, self.averages), 3);
-        let averaging = averaging.reshape([contexts, self.averages * states, states]);
-        let y = averaging.matmul(r.clone().swap_dims(1, 2)); // [contexts, averages * states, tasks]
-        let y = y.reshape([contexts, self.averages, states, tasks]).permute([0, 3, 2, 1]);
+        let [contexts, tasks, states] = r.dims();
+        let r = r.clone().detach().reshape([contexts * tasks, states]);
+        let log_r = (r.clone().clamp_min(0.0) + LEAST_REWARD).log();
+        let keys = [&self.query, &self.key].map(|net| net.forward(weights, Input::One(x.clone()), Act::None));
+        let bias = weights[self.bias].clone();
+        let of_pairs = &self.displacements.of_pairs;
+        let seen = ops::pair_kernels(keys, bias, of_pairs, [r, log_r], contexts, self.maxima); // [rows, kernels]
+        let y = seen.clone().narrow(1, 0, self.averages); // [rows, averages]
         let log = asinh(y.clone() / AVERAGE_SCALE);
-        let mut parts = vec![y * 10.0, log]; // [contexts, tasks, states, averages] each
+        let mut parts = vec![y * 10.0, log];
         if self.maxima > 0 {
-            let near = -softplus(logits.narrow(1, self.averages, self.maxima) + 2.0, 1.0);
-            let near = near.reshape([contexts, 1, self.maxima * states, states]);
-            let reward =
-                (r.clone().clamp_min(0.0) + LEAST_REWARD).log().reshape([contexts, tasks, 1, states]);
-            let m =
-                (near + reward).max_dim(3).reshape([contexts, tasks, self.maxima, states]).swap_dims(2, 3);
-            parts.extend([m.clone() / 3.0 + 1.5, m.exp() * 5.0]); // [contexts, tasks, states, maxima] each
+            let m = seen.narrow(1, self.averages, self.maxima); // [rows, maxima]
+            parts.extend([m.clone() / 3.0 + 1.5, m.exp() * 5.0]);
         }
-        let seen = Tensor::cat(parts, 3).reshape([contexts * tasks * states, 2 * kernels]);
-        self.out.forward(weights, Input::One(seen), Act::None)
+        self.out.forward(weights, Input::One(Tensor::cat(parts, 1)), Act::None)
     }
 }
 

@@ -121,14 +121,32 @@ impl SetTransformer {
         sets: usize,
         lengths: Option<&[usize]>,
     ) -> Tensor<2> {
-        let mut x = self.embed.forward(weights, Input::One(tokens), Act::None);
+        self.mixed(weights, self.embed.forward(weights, Input::One(tokens), Act::None), sets, lengths)
+    }
+
+    /// The same where a token's last numbers are those of its place in every set: `tokens [sets * places, own]` and
+    /// `places [places, input - own]`, which are embedded once for all sets.
+    pub fn tokens_at(&self, weights: &Weights, tokens: Tensor<2>, places: &Tensor<2>) -> Tensor<2> {
+        let ([rows, own], [count, rest]) = (tokens.dims(), places.dims());
+        let sets = rows / count.max(1);
+        let (w, b) = self.embed.ids();
+        let w = &weights[w[0]]; // [input, width]
+        let (width, place) = (w.dims()[1], places.clone().matmul(w.clone().narrow(0, own, rest)));
+        let place = place.reshape([1, count, width]).repeat(&[sets, 1, 1]).reshape([rows, width]);
+        let x = ops::linear_onto(tokens, &w.clone().narrow(0, 0, own), &weights[b], place);
+        self.mixed(weights, x, sets, None)
+    }
+
+    /// All blocks, on embedded tokens.
+    fn mixed(
+        &self,
+        weights: &Weights,
+        mut x: Tensor<2>,
+        sets: usize,
+        lengths: Option<&[usize]>,
+    ) -> Tensor<2> {
         for block in &self.blocks {
-            let bias = self.displacements.as_ref().zip(block.bias).map(|(displacements, bias)| {
-                let bias = weights[bias].clone().select(0, displacements.of_pairs.clone()).transpose();
-                let tokens = x.dims()[0] / sets.max(1);
-                bias.reshape([1, self.heads, tokens, tokens])
-            });
-            x = block.forward(weights, x, sets, self.heads, lengths, bias);
+            x = block.forward(weights, x, [sets, self.heads], lengths, self.displacements.as_ref());
         }
         norm(weights, x, self.norm)
     }
@@ -139,14 +157,15 @@ impl Block {
         &self,
         w: &Weights,
         x: Tensor<2>,
-        sets: usize,
-        heads: usize,
+        [sets, heads]: [usize; 2],
         lengths: Option<&[usize]>,
-        bias: Option<Tensor<4>>,
+        displacements: Option<&Displacements>,
     ) -> Tensor<2> {
         let qkv = self.qkv.forward(w, Input::One(norm(w, x.clone(), self.norm1)), Act::None);
-        let mixed = match bias {
-            Some(bias) => ops::biased_set_attention(qkv, sets, heads, lengths, bias),
+        let mixed = match displacements.zip(self.bias) {
+            Some((Displacements { of_pairs, .. }, bias)) => {
+                ops::placed_set_attention(qkv, sets, heads, lengths, w[bias].clone(), of_pairs)
+            }
             None => ops::set_attention(qkv, sets, heads, lengths),
         };
         let x = self.mix.forward_onto(w, mixed, x);
@@ -186,6 +205,18 @@ mod tests {
         assert!(close(&a, &b));
         assert!(close(&a, &encode(&padded, 1, Some(&[3]))));
         assert!(!close(&a, &encode(&padded, 1, None)), "a fourth token must change the set");
+    }
+
+    #[test]
+    fn numbers_of_places_may_be_told_once_for_all_sets() {
+        let mut params = Params::new(&Device::flex(), 1);
+        let net = SetTransformer::new(&mut params, "set", &CONFIG).unwrap();
+        let own = upload(vec![0.1, -0.4, 0.7, 2.0], [4, 1], &Device::flex()); // two sets of two places
+        let places = upload(vec![0.3, 0.9, -1.0, 0.2], [2, 2], &Device::flex());
+        let at = read(net.tokens_at(&params.weights(), own, &places));
+        let whole = vec![0.1, 0.3, 0.9, -0.4, -1.0, 0.2, 0.7, 0.3, 0.9, 2.0, -1.0, 0.2];
+        let whole = read(net.tokens(&params.weights(), upload(whole, [4, 3], &Device::flex()), 2, None));
+        assert!(close(&at, &whole), "{at:?}, expected {whole:?}");
     }
 
     #[test]

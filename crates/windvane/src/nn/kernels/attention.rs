@@ -9,7 +9,7 @@ use super::rows::{self, fold, sum};
 use super::simd::{Level, per_level};
 
 /// Scores that are handled at a time: rows of scores are filled up to whole lots.
-const LOT: usize = 16;
+pub(super) const LOT: usize = 16;
 
 /// The sizes of one set.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ fn powers(row: &mut [[f32; LOT]], scale: f32, top: f32) -> f32 {
 per_level! {
     /// Turns scores, `n` in a row of whole lots, into shares, `e^(scale * x - top) * inverse`; `stats` gets each row's
     /// `[top, inverse]`. Each step is done for all rows before the next: within a row they wait for each other.
-    fn softmax(scores: &mut [f32], n: usize, scale: f32, stats: &mut [[f32; 2]]) {
+    pub(super) fn softmax(scores: &mut [f32], n: usize, scale: f32, stats: &mut [[f32; 2]]) {
         let width = whole_lots(n);
         for (row, stats) in scores.chunks_exact_mut(width).zip(&mut *stats) {
             // What fills up the last lot gets no share to speak of.
@@ -71,7 +71,7 @@ per_level! {
     /// The way back through the softmax of all rows of one head: computes the shares again from the scores in `shares`, and
     /// turns the gradient of shares in `grad` into that of unscaled scores, `share * (grad - common) * scale`. `common` is the
     /// product of a row's output and its gradient, which stand `stride` apart.
-    fn softmax_backward(
+    pub(super) fn softmax_backward(
         shares: &mut [f32],
         grad: &mut [f32],
         n: usize,
@@ -100,17 +100,17 @@ per_level! {
 
 /// The length of a row of `n` scores, filled up.
 #[inline(always)]
-fn whole_lots(n: usize) -> usize {
+pub(super) fn whole_lots(n: usize) -> usize {
     n.next_multiple_of(LOT)
 }
 
 /// The matrix of a set's scores or shares.
-fn scores(data: &[f32], n: usize) -> Mat<'_> {
+pub(super) fn scores(data: &[f32], n: usize) -> Mat<'_> {
     Mat::strided(data, n, n, whole_lots(n))
 }
 
 /// The same to write.
-fn scores_mut(data: &mut [f32], n: usize) -> MatMut<'_> {
+pub(super) fn scores_mut(data: &mut [f32], n: usize) -> MatMut<'_> {
     MatMut::strided(data, n, n, whole_lots(n))
 }
 
@@ -131,8 +131,33 @@ impl Set {
         Mat::strided(&x[head * depth..], self.real, depth, self.width)
     }
 
-    /// Mixes the values of one set: `qkv [tokens, 3 * width]` -> `out [tokens, width]`, with `stats [heads * tokens]`.
-    pub(crate) fn attend(self, level: Level, qkv: &[f32], out: &mut [f32], stats: &mut [[f32; 2]]) {
+    /// Writes one head's products of queries and keys, on top of `bias [heads * tokens * tokens]` where there is one.
+    fn products(self, level: Level, qkv: &[f32], bias: Option<&[f32]>, head: usize, to: &mut [f32]) {
+        let Self { tokens, real, .. } = self;
+        let (q, k) = (self.part(qkv, 0, head), self.part(qkv, 1, head));
+        let start = match bias {
+            Some(bias) => {
+                let rows = bias[head * tokens * tokens..].chunks_exact(tokens).take(real);
+                to.chunks_exact_mut(whole_lots(real))
+                    .zip(rows)
+                    .for_each(|(to, row)| to[..real].copy_from_slice(&row[..real]));
+                Start::Add
+            }
+            None => Start::Zero,
+        };
+        gemm(level, q, k.t(), scores_mut(to, real), start);
+    }
+
+    /// Mixes the values of one set: `qkv [tokens, 3 * width]` -> `out [tokens, width]`, with `stats [heads * tokens]`; products
+    /// of queries and keys are taken on top of `bias [heads * tokens * tokens]`.
+    pub(crate) fn attend(
+        self,
+        level: Level,
+        qkv: &[f32],
+        bias: Option<&[f32]>,
+        out: &mut [f32],
+        stats: &mut [[f32; 2]],
+    ) {
         let Self { tokens, real, width, heads } = self;
         out[real * width..].fill(0.0);
         if real == 0 {
@@ -141,19 +166,21 @@ impl Set {
         let depth = width / heads;
         let mut shares = Buffer::new(real * whole_lots(real));
         for head in 0..heads {
-            let (q, k, v) = (self.part(qkv, 0, head), self.part(qkv, 1, head), self.part(qkv, 2, head));
-            gemm(level, q, k.t(), scores_mut(&mut shares, real), Start::Zero);
+            let v = self.part(qkv, 2, head);
+            self.products(level, qkv, bias, head, &mut shares);
             softmax(level, &mut shares, real, self.scale(), &mut stats[head * tokens..]);
             let out = MatMut::strided(&mut out[head * depth..], real, depth, width);
             gemm(level, scores(&shares, real), v, out, Start::Zero);
         }
     }
 
-    /// The way back: from `grad` of the output to that of `qkv`.
+    /// The way back: from `grad` of the output to that of `qkv`, and to that of the bias, where there is one.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn attend_backward(
         self,
         level: Level,
         qkv: &[f32],
+        bias: Option<(&[f32], &mut [f32])>,
         out: &[f32],
         stats: &[[f32; 2]],
         grad: &[f32],
@@ -161,6 +188,10 @@ impl Set {
     ) {
         let Self { tokens, real, width, heads } = self;
         qkv_grad[real * 3 * width..].fill(0.0);
+        let (bias, mut bias_grad) = bias.unzip();
+        if let Some(grad) = bias_grad.as_deref_mut().filter(|_| real < tokens) {
+            grad.fill(0.0);
+        }
         if real == 0 {
             return;
         }
@@ -170,7 +201,7 @@ impl Set {
         for head in 0..heads {
             let (q, k, v) = (self.part(qkv, 0, head), self.part(qkv, 1, head), self.part(qkv, 2, head));
             let given = self.mixed(grad, head);
-            gemm(level, q, k.t(), scores_mut(&mut shares, real), Start::Zero);
+            self.products(level, qkv, bias, head, &mut shares);
             gemm(level, given, v.t(), scores_mut(&mut pulls, real), Start::Zero);
             let (stats, own) = (&stats[head * tokens..], head * depth);
             let (out, grad) = (&out[own..], &grad[own..]);
@@ -186,6 +217,11 @@ impl Set {
                 width,
                 self.scale(),
             );
+            if let Some(grad) = &mut bias_grad {
+                let rows = grad[head * tokens * tokens..].chunks_exact_mut(tokens);
+                rows.zip(pulls.chunks_exact(whole_lots(real)))
+                    .for_each(|(to, row)| to[..real].copy_from_slice(&row[..real]));
+            }
             let (shares, pulls) = (scores(&shares, real), scores(&pulls, real));
             let mut write = |part: usize, a: Mat<'_>, b: Mat<'_>| {
                 let to = &mut qkv_grad[part * width + head * depth..];

@@ -23,6 +23,19 @@ pub(super) fn exp(x: f32) -> f32 {
     p * scale
 }
 
+/// `ln(1 + e^x)`, to 3e-7.
+#[inline(always)]
+pub(super) fn softplus(x: f32) -> f32 {
+    let u = exp(-x.abs());
+    // ln(1 + u) = 2 artanh(t), and t is at most 1/3.
+    let t = u / (u + 2.0);
+    let s = t * t;
+    let p = s.mul_add(1.0 / 15.0, 1.0 / 13.0).mul_add(s, 1.0 / 11.0).mul_add(s, 1.0 / 9.0);
+    let p = p.mul_add(s, 1.0 / 7.0).mul_add(s, 1.0 / 5.0).mul_add(s, 1.0 / 3.0);
+    let log = (p * s).mul_add(t, t) * 2.0;
+    log + if x > 0.0 { x } else { 0.0 }
+}
+
 /// Density and upper tail of the standard normal at `|x|`: `(phi(x), 1 - Phi(|x|))`, to 2e-7.
 #[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
@@ -77,7 +90,7 @@ pub(super) fn tanh(x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{erf, exp, gelu, gelu_slope, normal, tanh};
+    use super::{erf, exp, gelu, gelu_slope, normal, softplus, tanh};
 
     /// erf in f64: its Taylor series near 0, its continued fraction far out.
     fn erf64(x: f64) -> f64 {
@@ -118,6 +131,15 @@ mod tests {
             assert!((f64::from(gelu_slope(x).1) - (cdf + wide * density)).abs() < 1e-6, "gelu'({x})");
             assert_eq!(gelu_slope(x).0, gelu(x));
         }
+    }
+
+    #[test]
+    fn softplus_is_right_to_a_few_ten_millionths() {
+        for x in points() {
+            let exact = f64::from(x).exp().ln_1p();
+            assert!((f64::from(softplus(x)) - exact).abs() < 3e-7 * exact.max(1.0), "softplus({x})");
+        }
+        assert!(softplus(200.0) == 200.0 && softplus(-200.0) < 1e-30);
     }
 
     #[test]

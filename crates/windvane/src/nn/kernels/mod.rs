@@ -6,6 +6,7 @@ mod lanes;
 pub(crate) mod loss;
 mod math;
 pub(crate) mod muon;
+pub(crate) mod pairs;
 pub(crate) mod par;
 pub(crate) mod pool;
 pub(crate) mod rows;

@@ -4,6 +4,7 @@
 //! Burn's `reshape` reads a size of 0 as "as before", so a batch without rows takes a way of its own where there is one.
 
 use super::{Act, Items};
+use crate::nn::kernels::pairs::OFFSET;
 use crate::nn::transfer::upload_indices;
 use burn::tensor::{Int, Tensor, activation};
 
@@ -119,6 +120,35 @@ pub(super) fn set_attention(
     let scores = scores + padding.clone().reshape([sets, 1, 1, tokens]) * -1e30;
     let mixed = activation::softmax(scores, 3).matmul(part(2)); // [sets, heads, tokens, depth]
     mixed.swap_dims(1, 2).reshape([rows, width]) * (padding.neg() + 1.0).reshape([rows, 1])
+}
+
+/// `bias` is that of each pair of tokens, `[tokens^2, kernels]`.
+pub(super) fn pair_kernels(
+    keys: [Tensor<2>; 2],
+    bias: Tensor<2>,
+    [r, log_r]: [Tensor<2>; 2],
+    contexts: usize,
+    [averages, maxima]: [usize; 2],
+) -> Tensor<2> {
+    let ([all, tokens], [_, width]) = (r.dims(), keys[0].dims());
+    let (tasks, kernels) = (all / contexts, averages + maxima);
+    let depth = width / kernels;
+    let [q, k] = keys.map(|x| x.reshape([contexts, tokens, kernels, depth]).swap_dims(1, 2)); // [contexts, kernels, tokens, key]
+    let bias = bias.transpose().reshape([1, kernels, tokens, tokens]);
+    let logits = q.matmul(k.swap_dims(2, 3)) / (depth as f64).sqrt() + bias;
+
+    let averaging = activation::softmax(logits.clone().narrow(1, 0, averages), 3);
+    let averaging = averaging.reshape([contexts, averages * tokens, tokens]);
+    let y = averaging.matmul(r.reshape([contexts, tasks, tokens]).swap_dims(1, 2)); // [contexts, averages * tokens, tasks]
+    let y = y.reshape([contexts, averages, tokens, tasks]).permute([0, 3, 2, 1]);
+    if maxima == 0 {
+        return y.reshape([all * tokens, kernels]);
+    }
+    let near = -activation::softplus(logits.narrow(1, averages, maxima) + f64::from(OFFSET), 1.0);
+    let near = near.reshape([contexts, 1, maxima * tokens, tokens]);
+    let best = (near + log_r.reshape([contexts, tasks, 1, tokens])).max_dim(3);
+    let best = best.reshape([contexts, tasks, maxima, tokens]).swap_dims(2, 3);
+    Tensor::cat(vec![y, best], 3).reshape([all * tokens, kernels])
 }
 
 pub(super) fn set_mean(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {

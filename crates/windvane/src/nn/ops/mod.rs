@@ -10,6 +10,7 @@ mod heads;
 mod losses;
 pub(crate) mod muon;
 mod norm;
+mod pairs;
 mod sets;
 
 use burn::tensor::{Int, Tensor};
@@ -183,16 +184,53 @@ pub fn set_attention(qkv: Tensor<2>, sets: usize, heads: usize, lengths: Option<
     }
 }
 
-/// The same with a bias of each head's scores, `[1, heads, tokens, tokens]`.
-pub fn biased_set_attention(
+/// The same for tokens that have places: scores get a bias of each head for each displacement between two tokens, `bias
+/// [displacements, heads]`, and `of_pairs [tokens * tokens]` tells the displacement of each pair.
+pub fn placed_set_attention(
     qkv: Tensor<2>,
     sets: usize,
     heads: usize,
     lengths: Option<&[usize]>,
-    bias: Tensor<4>,
+    bias: Tensor<2>,
+    of_pairs: &Tensor<1, Int>,
 ) -> Tensor<2> {
     let lengths = all_lengths(&qkv, sets, lengths);
-    composed::set_attention(qkv, heads, &lengths, Some(bias))
+    if fused::applies(&qkv) {
+        let (lengths, of_pairs) = (Arc::new(lengths), Arc::new(fused::indices(of_pairs.clone())));
+        return fused::run(sets::PlacedAttention { heads, lengths, of_pairs }, [qkv, bias]);
+    }
+    let tokens = qkv.dims()[0] / sets.max(1);
+    let spread = || bias.select(0, of_pairs.clone()).transpose().reshape([1, heads, tokens, tokens]);
+    composed::set_attention(qkv, heads, &lengths, (tokens > 0).then(spread))
+}
+
+/// What the tokens of each context see of each other through learned kernels `l(s, s') = q(s) k(s') / sqrt(key) + bias(s' - s)`:
+/// the first kernels average, `sum over s' of softmax(l)(s, s') r(s')`, the others look for the best,
+/// `max over s' of log_r(s') - softplus(l + 2)`.
+///
+/// Shapes: `query`, `key [contexts * tokens, kernels * key]`, `bias [displacements, kernels]`, `of_pairs [tokens * tokens]`,
+/// `r`, `log_r [contexts * tasks, tokens]` (constants) -> `[contexts * tasks * tokens, kernels]`.
+pub fn pair_kernels(
+    [query, key]: [Tensor<2>; 2],
+    bias: Tensor<2>,
+    of_pairs: &Tensor<1, Int>,
+    [r, log_r]: [Tensor<2>; 2],
+    contexts: usize,
+    maxima: usize,
+) -> Tensor<2> {
+    let averages = bias.dims()[1] - maxima;
+    if fused::applies(&query) {
+        let of_pairs = Arc::new(fused::indices(of_pairs.clone()));
+        let op = pairs::PairKernels { contexts, averages, maxima, of_pairs };
+        return fused::run(op, [query, key, bias, r, log_r]);
+    }
+    composed::pair_kernels(
+        [query, key],
+        bias.select(0, of_pairs.clone()),
+        [r, log_r],
+        contexts,
+        [averages, maxima],
+    )
 }
 
 /// The mean over the real tokens of each set; the mean of an empty set is 0. Shapes: `[sets * tokens, n]` -> `[sets, n]`.

@@ -17,6 +17,17 @@ pub(super) struct SetAttention {
     pub(super) lengths: Arc<Vec<usize>>,
 }
 
+/// Self-attention within sets whose tokens have places, inputs `[qkv, bias]`: a bias of each head's scores for each
+/// displacement between two tokens.
+#[derive(Debug)]
+pub(super) struct PlacedAttention {
+    pub(super) heads: usize,
+    /// Real tokens of each set.
+    pub(super) lengths: Arc<Vec<usize>>,
+    /// The displacement between each pair of tokens.
+    pub(super) of_pairs: Arc<Vec<usize>>,
+}
+
 /// The mean over the real tokens of each set, input `[x]`.
 #[derive(Debug)]
 pub(super) struct SetMean {
@@ -43,7 +54,7 @@ impl Fused<1> for SetAttention {
         let all = values(&qkv);
         par::chunks2(&mut out, &mut stats, [tokens * width, tokens * self.heads], |i, out, stats| {
             let qkv = &all[i * tokens * triple..(i + 1) * tokens * triple];
-            self.set(i, n, width).attend(Level::current(), qkv, out, stats);
+            self.set(i, n, width).attend(Level::current(), qkv, None, out, stats);
         });
         let out = tensor(out, [n, width]);
         (out.clone(), Some((qkv, out, Arc::new(stats))))
@@ -65,9 +76,90 @@ impl Fused<1> for SetAttention {
             let qkv = &all[i * tokens * triple..(i + 1) * tokens * triple];
             let stats = &stats[i * tokens * self.heads..];
             let set = self.set(i, n, width);
-            set.attend_backward(Level::current(), qkv, &out[own.clone()], stats, &grad[own], qkv_grad);
+            set.attend_backward(Level::current(), qkv, None, &out[own.clone()], stats, &grad[own], qkv_grad);
         });
         [Some(tensor(qkv_grad, [n, triple]))]
+    }
+}
+
+/// The bias of every pair of tokens, `[heads, pairs]`, from that of every displacement, `[displacements, heads]`: in units of
+/// the products that it is added to, which are divided by `root` later.
+pub(super) fn spread(bias: &FlexTensor, of_pairs: &[usize], root: f32) -> FlexTensor {
+    let (heads, given) = (dims(bias)[1], values(bias));
+    let mut spread = Buffer::new(heads * of_pairs.len());
+    for (head, spread) in spread.chunks_exact_mut(of_pairs.len().max(1)).enumerate() {
+        let each = of_pairs.iter().map(|pair| given[pair * heads + head] * root);
+        spread.iter_mut().zip(each).for_each(|(x, bias)| *x = bias);
+    }
+    tensor(spread, [heads, of_pairs.len()])
+}
+
+impl PlacedAttention {
+    fn set(&self, i: usize, rows: usize, width: usize) -> Set {
+        Set { tokens: rows / self.lengths.len(), real: self.lengths[i], width, heads: self.heads }
+    }
+
+    /// What products of queries and keys are divided by before they become scores.
+    fn root(&self, width: usize) -> f32 {
+        ((width / self.heads) as f32).sqrt()
+    }
+}
+
+impl Fused<2> for PlacedAttention {
+    /// Input, output, each attention row's largest score and sum, the bias of every pair, and the bias as it was given.
+    type Kept = (FlexTensor, FlexTensor, Arc<Vec<[f32; 2]>>, FlexTensor, [usize; 2]);
+
+    fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<Self::Kept>) {
+        let [qkv, bias] = inputs.map(rows);
+        let [n, triple] = dims(&qkv);
+        let (tokens, width) = (n / self.lengths.len().max(1), triple / 3);
+        let spread = spread(&bias, &self.of_pairs, self.root(width));
+        let each = values(&spread);
+        let mut out = Buffer::new(n * width);
+        let mut stats = vec![[0.0; 2]; n * self.heads];
+        let all = values(&qkv);
+        par::chunks2(&mut out, &mut stats, [tokens * width, tokens * self.heads], |i, out, stats| {
+            let qkv = &all[i * tokens * triple..(i + 1) * tokens * triple];
+            self.set(i, n, width).attend(Level::current(), qkv, Some(each), out, stats);
+        });
+        let out = tensor(out, [n, width]);
+        (out.clone(), Some((qkv, out, Arc::new(stats), spread, dims(&bias))))
+    }
+
+    fn backward(
+        self,
+        (qkv, out, stats, spread, shape): Self::Kept,
+        grad: FlexTensor,
+        wanted: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let grad = rows(grad);
+        let [n, triple] = dims(&qkv);
+        let (sets, width) = (self.lengths.len(), triple / 3);
+        let (tokens, size) = (n / sets.max(1), values(&spread).len());
+        let mut qkv_grad = Buffer::new(n * triple);
+        let mut pulls = Buffer::new(sets * size);
+        let (all, out, grad, spread) = (values(&qkv), values(&out), values(&grad), values(&spread));
+        par::chunks2(&mut qkv_grad, &mut pulls, [tokens * triple, size], |i, qkv_grad, pulls| {
+            let own = i * tokens * width..(i + 1) * tokens * width;
+            let qkv = &all[i * tokens * triple..(i + 1) * tokens * triple];
+            let stats = &stats[i * tokens * self.heads..];
+            let (set, bias) = (self.set(i, n, width), Some((spread, pulls)));
+            set.attend_backward(Level::current(), qkv, bias, &out[own.clone()], stats, &grad[own], qkv_grad);
+        });
+        let bias_grad = wanted[1].then(|| {
+            let mut table = Buffer::zeros(shape[0] * shape[1]);
+            let mut sets = pulls.chunks_exact_mut(size.max(1));
+            if let Some(total) = sets.next() {
+                sets.for_each(|pulls| total.iter_mut().zip(pulls).for_each(|(x, y)| *x += *y));
+                let root = self.root(width);
+                for (head, total) in total.chunks_exact(self.of_pairs.len()).enumerate() {
+                    let each = self.of_pairs.iter().zip(total);
+                    each.for_each(|(pair, x)| table[pair * self.heads + head] += x * root);
+                }
+            }
+            tensor(table, shape)
+        });
+        [Some(tensor(qkv_grad, [n, triple])), bias_grad]
     }
 }
 

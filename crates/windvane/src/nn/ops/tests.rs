@@ -185,6 +185,38 @@ proptest! {
     }
 
     #[test]
+    fn placed_attention_agrees_with_its_composition(
+        seed: u64, lengths in prop::collection::vec(0_usize..12, 0..4), heads in 1_usize..4, depth in 1_usize..20
+    ) {
+        let (sets, tokens) = (lengths.len(), 12);
+        let shapes = [var(sets * tokens, 3 * heads * depth), var(2 * tokens - 1, heads)];
+        let of_pairs = (0..tokens * tokens).map(|pair| (tokens - 1 + pair / tokens - pair % tokens) as i64).collect();
+        let of_pairs = upload_indices(of_pairs, &Device::flex()); // tokens in a line
+        let attention = |x: &[Tensor<2>], lengths: Option<&[usize]>| {
+            ops::placed_set_attention(x[0].clone(), sets, heads, lengths, x[1].clone(), &of_pairs)
+        };
+        check(seed, &shapes, |x| attention(x, Some(&lengths)))?;
+        check(seed, &shapes, |x| attention(x, None))?;
+    }
+
+    #[test]
+    fn pair_kernels_agree_with_their_composition(
+        seed: u64, contexts in 1_usize..4, tasks in 1_usize..6, tokens in 1_usize..40, key in 1_usize..18,
+        averages in 1_usize..4, maxima in 0_usize..3
+    ) {
+        let kernels = averages + maxima;
+        let queries = var(contexts * tokens, kernels * key);
+        let numbers = In([contexts * tasks, tokens], true);
+        let shapes = [queries, queries, var(2 * tokens - 1, kernels), numbers, numbers];
+        let of_pairs = (0..tokens * tokens).map(|pair| (tokens - 1 + pair / tokens - pair % tokens) as i64).collect();
+        let of_pairs = upload_indices(of_pairs, &Device::flex()); // tokens in a line
+        check(seed, &shapes, |x| {
+            let [q, k, bias, r, log_r] = [0, 1, 2, 3, 4].map(|i| x[i].clone());
+            ops::pair_kernels([q, k], bias, &of_pairs, [r, log_r], contexts, maxima)
+        })?;
+    }
+
+    #[test]
     fn set_mean_agrees_with_its_composition(
         seed: u64, lengths in prop::collection::vec(0_usize..30, 0..6), width in size()
     ) {
