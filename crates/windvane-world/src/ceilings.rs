@@ -210,11 +210,11 @@ impl<'a> Referee<'a> {
         if let Some((name, mut policy)) = self.world.ignorant().filter(|_| own) {
             play(name, 0, policy.as_mut())?;
         }
-        if let Some(mut policy) = self.world.oracle(episode.context)?.filter(|_| own) {
+        if let Some(mut policy) = self.world.oracle(episode.context)? {
             play(if is_goal { "shortest-path" } else { "oracle" }, 0, policy.as_mut())?;
             if let Some(mut misled) = self
                 .other(episode.context)
-                .filter(|_| !is_goal)
+                .filter(|_| own && !is_goal)
                 .and_then(|other| self.world.oracle(other).transpose())
                 .transpose()?
             {

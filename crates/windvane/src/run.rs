@@ -13,7 +13,7 @@ use crate::config::Plan;
 use crate::data::{Experience, Replay, StateTable};
 use crate::diagnostics::exact;
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, EvalConfig, ScoreKind, ScoreRow, evaluate};
+use crate::eval::{BeliefMode, EvalConfig, ScoreKind, ScoreRow, evaluate, evaluate_own};
 use crate::fb::actor::ActorTrainer;
 use crate::fb::conditioning::{self, Conditioner};
 use crate::fb::listed::ListedObjective;
@@ -439,7 +439,7 @@ impl Run {
             let Some(agent) = make(learner).filter(|_| self.recorded.is_none()) else {
                 return Ok(Evaluation::default());
             };
-            let score = |split| evaluate(at.world, &agent, split, BeliefMode::Frozen, &quick, self.seed);
+            let score = |split| evaluate_own(at.world, &agent, split, &quick, self.seed);
             let kind = ScoreKind::of(at.world)?;
             let [known, unseen] = [score(Split::Train)?, score(Split::Test)?].map(|rows| kind.mean(&rows));
             let [train, test] = match kind {

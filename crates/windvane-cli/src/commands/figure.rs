@@ -18,7 +18,7 @@ const DRAWN: &str = "drawn-from.txt";
 /// Draws one figure: of a sweep's rows, of its data, or of what its agents think.
 ///
 /// From rows: summary, learning, profiles, winds (ants), ablation-context, ablation-layouts, ablation-kappa, ablation-forward. From data and
-/// agents: layouts, occupancy, qmap, directions, beliefs, hidden, cones, theory.
+/// agents: layouts, occupancy, qmap, directions, beliefs, hidden, gaits (ants), cones, theory.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windvane figure summary results/four-rooms --out summary.svg

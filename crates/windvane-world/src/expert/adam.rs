@@ -6,9 +6,9 @@ const DECAY: [f32; 2] = [0.9, 0.999];
 /// The optimiser's memory.
 #[derive(Clone, Debug)]
 pub(super) struct Adam {
-    mean: Vec<f32>,
-    square: Vec<f32>,
-    steps: i32,
+    pub(super) mean: Vec<f32>,
+    pub(super) square: Vec<f32>,
+    pub(super) steps: i32,
 }
 
 impl Adam {

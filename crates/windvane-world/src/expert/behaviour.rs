@@ -5,7 +5,7 @@ use super::{Gait, Pass, file, gait, gauss};
 use crate::collect::{Actor, Behaviour};
 use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split};
 use crate::error::WorldError;
-use crate::mujoco::{Air, AntModel, Gears, Hidden};
+use crate::mujoco::{Air, AntModel, Gears, Hidden, MOTORS, POSTURE};
 use crate::protocol::Policy;
 use crate::reward::Task;
 use crate::rng::Rng;
@@ -27,12 +27,15 @@ const UPDATES: usize = 300;
 
 /// The expert for `world`, out of the file beside the data set `out`; trained and written there if there is none.
 ///
-/// Training takes minutes and is not resumed: killed, it begins anew, and ends with the same bytes.
+/// Training takes minutes; killed, it goes on from a file beside that one, and ends with the same bytes.
 pub(crate) fn prepare(world: &dyn Cmdp, seed: u64, pure: bool, out: &Path) -> Result<Expert, WorldError> {
     let path = beside(out);
     if !path.exists() {
         let config = Config { seed, updates: UPDATES };
-        train(world, &config, &mut |_| {})?.save(&path)?;
+        let part = path.with_extension("expert.part");
+        train_from(world, &config, Some(&part), &mut |_| {})?.save(&path)?;
+        // Of no use any more; left where it cannot be removed.
+        let _gone = std::fs::remove_file(&part);
     }
     Ok(Expert { pure, ..Expert::load(&path)? })
 }
@@ -50,6 +53,16 @@ pub fn train(
     config: &Config,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Expert, WorldError> {
+    train_from(world, config, None, progress)
+}
+
+/// The same, saved at `part` now and then, from where it goes on.
+pub(super) fn train_from(
+    world: &dyn Cmdp,
+    config: &Config,
+    part: Option<&Path>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Expert, WorldError> {
     let mut airs: Vec<Air> = Vec::new();
     for &context in world.contexts(Split::Train) {
         let air = hidden(world, context)?.air();
@@ -60,7 +73,7 @@ pub fn train(
     if airs.is_empty() || config.updates == 0 {
         return Err(WorldError::Invalid(format!("{}: nothing to train an expert on", world.spec().name)));
     }
-    let gaits = learn(&AntModel::load()?, &airs, config, progress)?;
+    let gaits = learn(&AntModel::load()?, &airs, config, part, progress)?;
     Ok(Expert { gaits: Arc::new(gaits), pure: false })
 }
 
@@ -101,11 +114,45 @@ impl Expert {
 /// Neither wind nor fault.
 const NOTHING: Hidden = Hidden { wind: [0.0; 2], viscosity: 0.0, gears: Gears::HEALTHY };
 
+/// What an expert is about to do. The body has four legs alike, so that who walks ahead can walk to every side, by taking another
+/// side for the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    /// Walking so many right angles to the left of the world's x.
+    Walk(usize),
+    /// Standing: joint targets of zero.
+    Stand,
+}
+
+impl Aim {
+    /// The one that serves a task best, of those there are.
+    fn of(task: &Task) -> Self {
+        match task.name.as_str() {
+            "left" => Self::Walk(1),
+            "backward" => Self::Walk(2),
+            "right" => Self::Walk(3),
+            "stand" | "speed-1" => Self::Stand,
+            _ => Self::Walk(0),
+        }
+    }
+
+    /// One to collect data with.
+    fn draw(rng: &mut Rng) -> Self {
+        let draw = rng.random::<f32>();
+        match AHEAD + STANDING {
+            _ if draw < AHEAD => Self::Walk(0),
+            share if draw < share => Self::Stand,
+            _ => Self::Walk(rng.random_range(1..4)),
+        }
+    }
+}
+
 /// An expert who walks.
 struct Walker {
     gaits: Arc<Vec<Gait>>,
     /// Which of them walks.
     chosen: usize,
+    aim: Aim,
     wind: [f32; 2],
     gears: Gears,
     /// Deviation of targets, of its own kind and of equal size for all, and of torques.
@@ -130,18 +177,27 @@ impl Walker {
         let chosen = gaits.len() - 1;
         let wind = told.wind.map(|w| w as f32);
         let (noise, input, pass) = Default::default();
-        Self { gaits, chosen, wind, gears: told.gears, noise, input, pass }
+        Self { gaits, chosen, aim: Aim::Walk(0), wind, gears: told.gears, noise, input, pass }
     }
 
     fn walk(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
         let policy = &self.gaits[self.chosen];
-        let mut targets = policy.targets(obs, self.wind, &mut self.input, &mut self.pass);
+        let (mut view, mut wind) = (std::array::from_fn::<f32, POSTURE, _>(|place| obs[place]), self.wind);
+        let turns = if let Aim::Walk(turns) = self.aim { turns } else { 0 };
+        for _ in 0..turns {
+            (view, wind) = (gait::turned(&view), gait::turn(wind));
+        }
+        let mut targets = match self.aim {
+            Aim::Walk(_) => policy.targets(&view, wind, &mut self.input, &mut self.pass),
+            Aim::Stand => [0.0; MOTORS],
+        };
         let Noise { own, targets: off, torques } = self.noise;
         if own + off > 0.0 {
             let deviations = policy.noise.iter();
             targets.iter_mut().zip(deviations).for_each(|(t, d)| *t += (own * d).hypot(off) * gauss(rng));
         }
-        let mut turned = gait::torques(obs, &targets);
+        let turned = gait::torques(&view, &targets);
+        let mut turned = (0..turns).fold(turned, |torques, _| gait::turn_back_torques(torques));
         if torques > 0.0 {
             turned.iter_mut().for_each(|t| *t = (*t + torques * gauss(rng)).clamp(-1.0, 1.0));
         }
@@ -153,7 +209,8 @@ impl Walker {
 }
 
 impl Policy for Walker {
-    fn begin(&mut self, _: &Task, _: &[f32]) -> Result<(), WorldError> {
+    fn begin(&mut self, task: &Task, _: &[f32]) -> Result<(), WorldError> {
+        self.aim = Aim::of(task);
         Ok(())
     }
 
@@ -189,7 +246,7 @@ impl Actor for Pure {
     }
 }
 
-/// Data of mixed quality, episode by episode. Where experts alone acted, what they do would give the context away, and
+/// Data of mixed quality and of several aims, episode by episode; aims change now and then. Where experts alone acted, what they do would give the context away, and
 /// nothing could be learned of how an action's effect depends on it: so some know nothing, and some do not know how to walk.
 struct Mixed {
     told: Hidden,
@@ -203,6 +260,12 @@ struct Mixed {
 const SHARES: [f32; 3] = [0.45, 0.35, 0.1];
 /// Mean steps that torques of chance last.
 const HELD: usize = 3;
+/// Shares of aims: walking ahead, and standing. The rest walks to one of the other three sides. Whoever only ever saw ants walk
+/// ahead cannot be asked for anything else.
+const AHEAD: f32 = 0.3;
+const STANDING: f32 = 0.15;
+/// Mean steps that an aim lasts.
+const AIMED: usize = 128;
 
 impl Actor for Mixed {
     fn begin(&mut self, rng: &mut Rng) {
@@ -227,10 +290,16 @@ impl Actor for Mixed {
             self.space.sample(rng, &mut torques);
             self.held = Some(torques);
         }
+        self.walker.aim = Aim::draw(rng);
     }
 
     fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
-        let Some(held) = &mut self.held else { return self.walker.walk(obs, rng, action) };
+        let Some(held) = &mut self.held else {
+            if rng.random_range(0..AIMED) == 0 {
+                self.walker.aim = Aim::draw(rng);
+            }
+            return self.walker.walk(obs, rng, action);
+        };
         if rng.random_range(0..HELD) == 0 {
             self.space.sample(rng, held);
         }

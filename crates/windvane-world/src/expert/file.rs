@@ -12,45 +12,35 @@ const MAGIC: &[u8] = b"windvane expert 1\n";
 /// Numbers that a policy takes.
 const NUMBERS: usize = 2 * POSTURE + MOTORS;
 
+/// What can be wrong with the bytes of policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// They begin with another line.
+    Kind,
+    /// There is no policy in them.
+    Empty,
+    /// They end within one.
+    Size,
+}
+
 /// All policies as 32-bit numbers, little end first, after the first line.
-fn bytes(gaits: &[Gait]) -> Vec<u8> {
+pub(super) fn bytes(gaits: &[Gait]) -> Vec<u8> {
     let numbers = gaits
         .iter()
         .flat_map(|gait| gait.mean.iter().chain(&gait.deviation).chain(&gait.noise).chain(&gait.parameters));
     MAGIC.iter().copied().chain(numbers.flat_map(|x| x.to_le_bytes())).collect()
 }
 
-/// A number that stands for these policies and no others.
-pub(super) fn fingerprint(gaits: &[Gait]) -> u64 {
-    xxh3_64(&bytes(gaits))
-}
-
-/// Writes policies to the file `path`, whole or not at all.
-pub(super) fn save(path: &Path, gaits: &[Gait]) -> Result<(), WorldError> {
-    let fail = |error| WorldError::io(path, "writing an expert", error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(fail)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    let bytes = bytes(gaits);
-    file.write_all(&bytes).and_then(|()| file.write_all(&xxh3_64(&bytes).to_le_bytes())).map_err(fail)?;
-    file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
-}
-
-/// Reads policies back.
-pub(super) fn load(path: &Path) -> Result<Vec<Gait>, WorldError> {
-    let all = std::fs::read(path).map_err(|error| WorldError::io(path, "reading an expert", error))?;
-    let wrong = |field: &str, problem: &str| WorldError::data(path, field, problem);
-    let body = all.strip_prefix(MAGIC).ok_or_else(|| wrong("first line", "is not that of an expert"))?;
-    let (body, sum) = body.split_last_chunk().ok_or_else(|| wrong("size", "the file is cut short"))?;
-    if xxh3_64(&all[..all.len() - 8]) != u64::from_le_bytes(*sum) {
-        return Err(wrong("checksum", "the file was changed or damaged; remove it to train anew"));
-    }
+/// The policies of such bytes.
+pub(super) fn gaits(bytes: &[u8]) -> Result<Vec<Gait>, Damage> {
+    let body = bytes.strip_prefix(MAGIC).ok_or(Damage::Kind)?;
     let numbers: Vec<f32> = body.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let size = NUMBERS + POLICY.parameters();
-    if numbers.is_empty() || !numbers.len().is_multiple_of(size) {
-        return Err(wrong("size", "does not hold whole policies; remove it to train anew"));
+    if numbers.is_empty() {
+        return Err(Damage::Empty);
+    }
+    if !numbers.len().is_multiple_of(size) {
+        return Err(Damage::Size);
     }
     let gait = |numbers: &[f32]| Gait {
         mean: std::array::from_fn(|place| numbers[place]),
@@ -59,4 +49,53 @@ pub(super) fn load(path: &Path) -> Result<Vec<Gait>, WorldError> {
         parameters: numbers[NUMBERS..].to_vec(),
     };
     Ok(numbers.chunks_exact(size).map(gait).collect())
+}
+
+/// A number that stands for these policies and no others.
+pub(super) fn fingerprint(gaits: &[Gait]) -> u64 {
+    xxh3_64(&bytes(gaits))
+}
+
+/// Writes bytes and their checksum to the file `path`, whole or not at all.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+    let fail = |error| WorldError::io(path, "writing an expert", error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(fail)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).and_then(|()| file.write_all(&xxh3_64(bytes).to_le_bytes())).map_err(fail)?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+/// The bytes of such a file.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, WorldError> {
+    let mut all = std::fs::read(path).map_err(|error| WorldError::io(path, "reading an expert", error))?;
+    let wrong = |field: &str, problem: &str| WorldError::data(path, field, problem);
+    if !all.starts_with(&MAGIC[..MAGIC.len().min(15)]) {
+        return Err(wrong("first line", "is not that of an expert"));
+    }
+    let Some((body, sum)) = all.split_last_chunk().filter(|(body, _)| body.len() >= MAGIC.len()) else {
+        return Err(wrong("size", "the file is cut short"));
+    };
+    if xxh3_64(body) != u64::from_le_bytes(*sum) {
+        return Err(wrong("checksum", "the file was changed or damaged; remove it to train anew"));
+    }
+    all.truncate(all.len() - 8);
+    Ok(all)
+}
+
+/// Writes policies to the file `path`, whole or not at all.
+pub(super) fn save(path: &Path, gaits: &[Gait]) -> Result<(), WorldError> {
+    write(path, &bytes(gaits))
+}
+
+/// Reads policies back.
+pub(super) fn load(path: &Path) -> Result<Vec<Gait>, WorldError> {
+    gaits(&read(path)?).map_err(|damage| match damage {
+        Damage::Kind => WorldError::data(path, "first line", "is not that of an expert"),
+        Damage::Empty | Damage::Size => {
+            WorldError::data(path, "size", "does not hold whole policies; remove it to train anew")
+        }
+    })
 }

@@ -1,4 +1,4 @@
-//! From joint targets to torques, and the ant's mirror image.
+//! From joint targets to torques, and the ant's images: in the mirror, and turned by a right angle.
 
 use crate::mujoco::{MOTORS, POSTURE};
 
@@ -55,6 +55,46 @@ pub(super) fn mirror_torques(torques: [f32; MOTORS]) -> [f32; MOTORS] {
     std::array::from_fn(|motor| [-1.0, 1.0][motor % 2] * torques[MOTOR[motor]])
 }
 
+/// (x, y) as seen by someone who has turned a right angle to the left.
+pub(super) fn turn([x, y]: [f32; 2]) -> [f32; 2] {
+    [y, -x]
+}
+
+/// The joint of the ant that is the turned image's joint `joint`, and the sign of its angle: the body has four legs alike, whose
+/// ankles turn about axes of opposite signs.
+fn turned_joint(joint: usize) -> (usize, f32) {
+    ((joint + 2) % 8, if joint % 4 == 1 { -1.0 } else { 1.0 })
+}
+
+/// The observation of the ant as seen by someone who has turned a right angle to the left, and who takes the leg in front of
+/// them on their left for the first: what was to the left is ahead.
+pub(super) fn turned(obs: &[f32]) -> [f32; POSTURE] {
+    let joint = |place: usize, base: usize| {
+        let (joint, sign) = turned_joint(place - base);
+        sign * obs[base + joint]
+    };
+    std::array::from_fn(|place| match place {
+        // The quaternion's vector, the velocity and the angular velocity begin at 2, 13 and 16.
+        2 | 13 | 16 => obs[place + 1],
+        3 | 14 | 17 => -obs[place - 1],
+        0..ANGLES | 15 | 18 => obs[place],
+        ANGLES..13 => joint(place, ANGLES),
+        _ => joint(place, SPEEDS),
+    })
+}
+
+/// The torques of the ant whose turned image has these.
+pub(super) fn turn_back_torques(torques: [f32; MOTORS]) -> [f32; MOTORS] {
+    let mut own = [0.0; MOTORS];
+    for (motor, torque) in torques.into_iter().enumerate() {
+        let (joint, sign) = turned_joint(JOINT[motor]);
+        if let Some(same) = JOINT.iter().position(|other| *other == joint) {
+            own[same] = sign * torque;
+        }
+    }
+    own
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +120,30 @@ mod tests {
             assert!(far < 1e-4, "{far}");
         }
         assert_eq!(mirror(&mirror(&seen)), seen);
+    }
+
+    #[test]
+    fn the_turned_image_is_what_turned_torques_lead_to_in_turned_wind() {
+        let model = AntModel::load().unwrap();
+        let wind = [3.0, 1.0];
+        let ant = |wind| Ant::new(&model, Air { wind, viscosity: 0.05 }, Integrator::RungeKutta).unwrap();
+        let mut one = ant(wind);
+        let mut other = ant(turn(wind.map(|w| w as f32)).map(f64::from));
+        let mut rng = stream(4, "test", &[]);
+        let (mut seen, mut image) = ([0.0; POSTURE], [0.0; POSTURE]);
+        for _ in 0..50 {
+            let targets: [f32; MOTORS] = std::array::from_fn(|_| 1.5 * super::super::gauss(&mut rng));
+            other.observe(&mut image);
+            let torques = torques(&image, &targets);
+            other.step(torques.map(f64::from)).unwrap();
+            one.step(turn_back_torques(torques).map(f64::from)).unwrap();
+            one.observe(&mut seen);
+            other.observe(&mut image);
+            let far = turned(&seen).iter().zip(&image).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(far < 1e-3, "{far}");
+        }
+        let around = (0..4).fold(seen, |seen, _| turned(&seen));
+        assert_eq!(around, seen);
     }
 
     #[test]

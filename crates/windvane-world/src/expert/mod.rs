@@ -10,6 +10,7 @@ mod gait;
 mod mlp;
 mod ppo;
 mod product;
+mod saved;
 
 pub(crate) use behaviour::prepare;
 pub use behaviour::{Expert, train};

@@ -3,12 +3,14 @@
 use super::adam::Adam;
 use super::gait::{mirror, mirror_torques, torques};
 use super::mlp::{Mlp, Pass};
+use super::saved::{self, Saved};
 use super::{Gait, INPUTS, POLICY, WIDTH, gauss};
 use crate::error::WorldError;
 use crate::mujoco::{Air, Ant, AntModel, Integrator, MOTORS, POSTURE};
 use crate::rng::{self, Rng};
 use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
+use std::path::Path;
 
 /// Ants that walk at once, half of them seen in the mirror.
 const ANTS: usize = 32;
@@ -43,6 +45,8 @@ const COURAGE: f32 = 0.5;
 /// Between these shares of training, rewards become the true ones; afterwards physics are those of evaluation, at three times
 /// the price.
 const SETTLE: [f32; 2] = [0.6, 0.8];
+/// Updates after which all ants begin anew and training can be saved: what they are doing need not be.
+const SECTION: usize = 10;
 /// Shares of training after which the policy is kept.
 const KEPT: [f32; 4] = [0.1, 0.3, 0.6, 1.0];
 /// Value network.
@@ -70,29 +74,38 @@ pub struct Progress {
     pub noise: f32,
 }
 
-/// Trains an expert in `airs`; gives the policies after 10, 30, 60 and 100% of training.
+/// Trains an expert in `airs`; gives the policies after 10, 30, 60 and 100% of training. It is saved at `part` now and then, and goes
+/// on from there.
 ///
-/// The same arguments give the same bits: ants walk one after the other, and every draw has its stream.
+/// The same arguments give the same bits, after any kill: ants walk one after the other, and every draw has its stream.
 pub(crate) fn learn(
     model: &AntModel,
     airs: &[Air],
     config: &Config,
+    part: Option<&Path>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Gait>, WorldError> {
+    let key = saved::key(airs, config.seed, config.updates);
     let mut trainer = Trainer::new(model, airs, config)?;
-    let mut kept = Vec::new();
-    for update in 1..=config.updates {
+    let before = part.and_then(|part| saved::load(part, key)).map_or(0, |saved| trainer.restore(saved));
+    for update in before + 1..=config.updates {
+        if (update - 1).is_multiple_of(SECTION) {
+            trainer.begin_section((update - 1) / SECTION);
+        }
         let done = update as f32 / config.updates as f32;
         let walked = trainer.walk(done)?;
         trainer.update(update, done);
         trainer.observe();
         let noise = trainer.deviations().iter().sum::<f32>() / MOTORS as f32;
-        progress(Progress { update, noise, ..walked });
-        while kept.len() < KEPT.len() && done >= KEPT[kept.len()] {
-            kept.push(trainer.gait());
+        while trainer.kept.len() < KEPT.len() && done >= KEPT[trainer.kept.len()] {
+            trainer.kept.push(trainer.gait());
         }
+        if let Some(part) = part.filter(|_| update.is_multiple_of(SECTION) && update < config.updates) {
+            saved::save(part, key, &trainer.saved(update))?;
+        }
+        progress(Progress { update, noise, ..walked });
     }
-    Ok(kept)
+    Ok(trainer.kept)
 }
 
 /// One ant in training.
@@ -145,6 +158,8 @@ struct Trainer {
     logs: Vec<Log>,
     /// What the networks would be shown after the last step.
     last: Vec<f32>,
+    /// Policies as they were at earlier times.
+    kept: Vec<Gait>,
     seed: u64,
 }
 
@@ -153,18 +168,14 @@ impl Trainer {
         let mut pupils = Vec::with_capacity(ANTS);
         for number in 0..ANTS {
             let air = airs[number % airs.len()];
-            let mut pupil = Pupil {
+            pupils.push(Pupil {
                 ant: Ant::new(model, air, Integrator::Euler)?,
                 wind: air.wind.map(|w| w as f32),
                 mirrored: number >= ANTS / 2,
                 obs: [0.0; POSTURE],
                 time: 0,
                 rng: rng::stream(config.seed, "pupil", &[number as u64]),
-            };
-            pupil.restart();
-            // So that walks do not all end at once.
-            pupil.time = pupil.rng.random_range(0..200);
-            pupils.push(pupil);
+            });
         }
         let (policy, critic) = (POLICY.parameters(), CRITIC.parameters());
         let mut parameters = vec![NOISE.0.ln(); policy + critic + MOTORS];
@@ -179,8 +190,34 @@ impl Trainer {
             moments: (1e-4, [0.0; POSTURE], [1.0; POSTURE]),
             logs: vec![Log::default(); STEPS],
             last: Vec::new(),
+            kept: Vec::new(),
             seed: config.seed,
         })
+    }
+
+    /// Lets all ants begin anew.
+    fn begin_section(&mut self, section: usize) {
+        for (number, pupil) in self.pupils.iter_mut().enumerate() {
+            pupil.rng = rng::stream(self.seed, "pupil", &[number as u64, section as u64]);
+            pupil.restart();
+            // So that walks do not all end at once.
+            pupil.time = pupil.rng.random_range(0..200);
+        }
+    }
+
+    /// All that the updates after a section depend on.
+    fn saved(&self, update: usize) -> Saved {
+        let Adam { mean, square, steps } = self.adam.clone();
+        let parameters = [self.parameters.clone(), mean, square];
+        Saved { update, parameters, steps, rate: self.rate, moments: self.moments, kept: self.kept.clone() }
+    }
+
+    /// Goes on from what was saved; gives the updates done.
+    fn restore(&mut self, saved: Saved) -> usize {
+        let [parameters, mean, square] = saved.parameters;
+        (self.parameters, self.adam) = (parameters, Adam { mean, square, steps: saved.steps });
+        (self.rate, self.moments, self.kept) = (saved.rate, saved.moments, saved.kept);
+        saved.update
     }
 
     /// Policy, critic and logarithms of deviations among the parameters.

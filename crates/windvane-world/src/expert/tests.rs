@@ -47,6 +47,33 @@ fn an_expert_comes_back_from_its_file_and_damage_is_named() {
 }
 
 #[test]
+fn training_that_was_killed_goes_on_to_the_same_expert() {
+    let world = make("ant-fault", &WorldConfig::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("ant.expert.part");
+    let config = Config { seed: 5, updates: 12 };
+    let whole = train(&*world, &config, &mut |_| {}).unwrap();
+    let trained = |seed: u64, stop: usize| {
+        let mut begun = None;
+        let mut progress = |at: Progress| {
+            begun.get_or_insert(at.update);
+            assert!(at.update < stop, "killed");
+        };
+        let config = Config { seed, ..config.clone() };
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            behaviour::train_from(&*world, &config, Some(&part), &mut progress)
+        }));
+        (begun, ended.ok().map(Result::unwrap))
+    };
+    assert_eq!(trained(5, 11), (Some(1), None));
+    assert!(part.exists());
+    assert_eq!(trained(6, 2), (Some(1), None), "another training is not taken for this one");
+    assert_eq!(trained(5, 100), (Some(11), Some(whole)));
+    std::fs::write(&part, b"damage").unwrap();
+    assert_eq!(trained(5, 2), (Some(1), None));
+}
+
+#[test]
 fn told_the_fault_an_expert_does_as_if_there_were_none() {
     let world = make("ant-fault", &WorldConfig::default()).unwrap();
     let expert = novice(&*world, 0);

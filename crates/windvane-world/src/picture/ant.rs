@@ -4,15 +4,15 @@ use super::colour::{CATEGORIES, Colour, Ink};
 use super::svg::{Style, Svg};
 use serde_json::Value;
 
-type Vector = [f64; 3];
+pub(super) type Vector = [f64; 3];
 
 /// Numbers of an observation that say how the ant stands: height, orientation (w, x, y, z), hip and ankle of four legs.
-const POSE: usize = 13;
+pub(super) const POSE: usize = 13;
 /// Signs of x and y of the legs, in the order of observations.
-const LEGS: [[f64; 2]; 4] = [[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]];
+pub(super) const LEGS: [[f64; 2]; 4] = [[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]];
 /// Half the thickness of a leg and the radius of the torso, in metres.
-const LEG: f64 = 0.08;
-const TORSO: f64 = 0.25;
+pub(super) const LEG: f64 = 0.08;
+pub(super) const TORSO: f64 = 0.25;
 /// Metres from one side of the picture to the other.
 const FIELD: f64 = 3.2;
 /// From where it is seen: the camera's angle around the ant and how far down it looks, in radians.
@@ -34,12 +34,7 @@ pub(super) fn draw(svg: &mut Svg, side: f64, about: &Value, obs: &[f32]) -> bool
             svg.line(at(from), at(to), &Style::line(Ink::FAINT, 1.0));
         }
     }
-    let wind = ["0", "1"].map(|axis| about.pointer(&format!("/wind/{axis}")).and_then(Value::as_f64));
-    if let [Some(x), Some(y)] = wind
-        && x.hypot(y) > 0.0
-    {
-        arrow(svg, at, [x, y]);
-    }
+    wind(svg, at, about);
     let mut legs: Vec<_> = (0..LEGS.len()).map(|leg| (leg, points(&pose, leg))).collect();
     // Those that are farther away first; the torso is in the middle.
     legs.sort_by(|(_, a), (_, b)| depth(b[3]).total_cmp(&depth(a[3])));
@@ -47,16 +42,20 @@ pub(super) fn draw(svg: &mut Svg, side: f64, about: &Value, obs: &[f32]) -> bool
     let (behind, front) = legs.split_at(2);
     let draw_legs = |svg: &mut Svg, legs: &[(usize, [Vector; 4])]| {
         for (leg, points) in legs {
-            // Commands count legs from the one before.
-            let gear = about.pointer(&format!("/legs/{}", (leg + 1) % LEGS.len())).and_then(Value::as_i64);
-            let colour = if gear == Some(-1) { CATEGORIES[1] } else { CATEGORIES[2] };
-            limb(svg, at, unit, points, colour);
+            limb(svg, at, unit, points, colour_of(about, *leg));
         }
     };
     draw_legs(svg, behind);
     svg.circle(at(torso), TORSO * unit, &Style::fill(CATEGORIES[2]).outlined(Ink::PAPER, 1.0));
     draw_legs(svg, front);
     true
+}
+
+/// The colour of a leg: another one if it turns the wrong way round.
+pub(super) fn colour_of(about: &Value, leg: usize) -> Colour {
+    // Commands count legs from the one before.
+    let gear = about.pointer(&format!("/legs/{}", (leg + 1) % LEGS.len())).and_then(Value::as_i64);
+    if gear == Some(-1) { CATEGORIES[1] } else { CATEGORIES[2] }
 }
 
 /// A leg from the torso to its foot, thinner towards the ground.
@@ -69,9 +68,14 @@ fn limb(svg: &mut Svg, at: impl Fn(Vector) -> (f64, f64), unit: f64, points: &[V
     svg.circle(at(points[2]), 0.5 * LEG * unit, &Style::fill(Ink::PAPER));
 }
 
-/// The wind, as an arrow on the ground that blows past the ant.
-fn arrow(svg: &mut Svg, at: impl Fn(Vector) -> (f64, f64), [x, y]: [f64; 2]) {
+/// The wind, if there is one, as arrows on the ground that blow past the ant.
+pub(super) fn wind(svg: &mut Svg, at: impl Fn(Vector) -> (f64, f64), about: &Value) {
+    let along = |axis: usize| about.pointer(&format!("/wind/{axis}")).and_then(Value::as_f64).unwrap_or(0.0);
+    let [x, y] = [0, 1].map(along);
     let length = x.hypot(y);
+    if length == 0.0 {
+        return;
+    }
     let (x, y) = (x / length, y / length);
     let on_ground = |along: f64, across: f64| at([along * x - across * y, along * y + across * x, 0.0]);
     for across in [-0.6, 0.6] {
@@ -82,7 +86,7 @@ fn arrow(svg: &mut Svg, at: impl Fn(Vector) -> (f64, f64), [x, y]: [f64; 2]) {
 }
 
 /// Where a leg begins, its hip, its ankle and its foot are, in metres; the torso stands above the origin.
-fn points(pose: &[f64], leg: usize) -> [Vector; 4] {
+pub(super) fn points(pose: &[f64], leg: usize) -> [Vector; 4] {
     let [sx, sy] = LEGS[leg];
     let (hip, ankle) = (pose[5 + 2 * leg], pose[6 + 2 * leg]);
     // The ankle turns around a level axis: (-1, 1, 0) of the first and third leg, (1, 1, 0) of the others.
@@ -117,13 +121,13 @@ fn add(a: Vector, b: Vector) -> Vector {
 }
 
 /// A point as the camera sees it, to the right and up.
-fn project([x, y, z]: Vector) -> [f64; 2] {
+pub(super) fn project([x, y, z]: Vector) -> [f64; 2] {
     let ((sa, ca), (se, ce)) = (AZIMUTH.sin_cos(), ELEVATION.sin_cos());
     [sa * x - ca * y, se * (ca * x + sa * y) + ce * z]
 }
 
 /// How far a point is from the camera.
-fn depth([x, y, z]: Vector) -> f64 {
+pub(super) fn depth([x, y, z]: Vector) -> f64 {
     let ((sa, ca), (se, ce)) = (AZIMUTH.sin_cos(), ELEVATION.sin_cos());
     ce * (ca * x + sa * y) - se * z
 }

@@ -3,10 +3,12 @@
 //! From the bottom up: [`Svg`] writes shapes and text; [`Scale`] and [`Axes`] place numbers; [`Sheet`] arranges panels;
 //! [`ColourMap`], [`colour_bar`] and [`legend`] explain themselves. The same input gives the same bytes.
 
+mod animation;
 mod ant;
 mod axes;
 mod colour;
 mod data;
+mod gait;
 mod legend;
 mod maze;
 mod png;
@@ -18,6 +20,7 @@ mod svg;
 pub use axes::Axes;
 pub use colour::{CATEGORIES, Colour, ColourMap, HEAT, Ink, VIRIDIS};
 pub use data::{Subject, layouts, occupancy, trajectories};
+pub use gait::gait;
 pub use legend::{Mark, colour_bar, legend, legend_rows};
 pub use maze::Maze;
 pub use scale::Scale;

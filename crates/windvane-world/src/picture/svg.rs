@@ -61,7 +61,7 @@ impl Style {
         Self { crisp: true, ..self }
     }
 
-    fn attributes(&self) -> String {
+    pub(super) fn attributes(&self) -> String {
         // Writing to a string cannot fail.
         let mut text = match self.fill {
             Some(colour) => format!(" fill=\"{colour}\""),
@@ -220,14 +220,14 @@ impl Svg {
         super::Picture { svg }
     }
 
-    fn line_of(&mut self, text: &str) {
+    pub(super) fn line_of(&mut self, text: &str) {
         self.body.push_str(text);
         self.body.push('\n');
     }
 }
 
 /// A number with at most two decimals; what is none becomes 0, because one bad number must not spoil a file.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
     }
@@ -236,7 +236,7 @@ fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-fn listed(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+pub(super) fn listed(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let mut text = String::new();
     for (x, y) in points {
         let space = if text.is_empty() { "" } else { " " };

@@ -280,6 +280,7 @@ impl Plan {
             ("fb.contexts", fb.contexts as u64, 1, WIDTH),
             ("fb.tasks", fb.tasks as u64, 1, WIDTH),
             ("fb.transitions", fb.transitions as u64, 1, WIDTH),
+            ("fb.hindsight_states", fb.hindsight_states as u64, 1, 1024),
             ("planner.sweeps", planner.sweeps as u64, 1, 100_000),
             ("eval.rounds", eval.rounds, 1, MANY),
             ("eval.contexts", eval.contexts as u64, 1, MANY),
@@ -318,7 +319,7 @@ impl Plan {
     }
 
     /// Numbers of at least 0.
-    fn not_negative(&self) -> [(&'static str, f64); 16] {
+    fn not_negative(&self) -> [(&'static str, f64); 17] {
         let Self { encoder, belief, fb, actor, .. } = self;
         [
             ("encoder.box_side", encoder.box_side),
@@ -336,6 +337,7 @@ impl Plan {
             ("fb.clip", f64::from(fb.clip)),
             ("actor.rate", f64::from(actor.rate)),
             ("actor.bc", actor.bc),
+            ("actor.bc_hindsight", actor.bc_hindsight),
             ("actor.temperature", actor.temperature),
         ]
     }

@@ -7,6 +7,7 @@ mod exact_belief;
 mod generic;
 pub mod perturbed;
 pub mod readout;
+mod task_vectors;
 
 use crate::agent::{Agent, Model};
 use crate::data::Replay;
@@ -63,6 +64,7 @@ pub fn examine(
             findings.extend(examiner.belief_findings()?);
         }
         findings.extend(readout::findings(agent, world, eval, seed)?);
+        findings.extend(task_vectors::findings(agent, world)?);
         findings.extend(context_swap::in_world(agent, world, eval, seed)?);
     } else if let Some(replay) = replay {
         findings.extend(context_swap::in_data(agent, replay, seed));

@@ -135,6 +135,22 @@ pub fn evaluate_after(
     evaluate_tasks(world, agent, split, belief, config, seed, trajectory, (Start::Fixed, tasks))
 }
 
+/// The same of the world's own task alone where scores are returns ([`ScoreKind`]), as they are looked at during training.
+pub(crate) fn evaluate_own(
+    world: &dyn Cmdp,
+    agent: &Agent,
+    split: Split,
+    config: &EvalConfig,
+    seed: u64,
+) -> Result<Vec<ScoreRow>, LearnError> {
+    let kind = ScoreKind::of(world)?;
+    let other = |task: &Task| matches!(&kind, ScoreKind::Return(name) if *name != task.name);
+    let tasks = |context| Ok(world.tasks(context)?.into_iter().filter(|task| !other(task)).collect());
+    let trajectory = |context, round| explore(world, context, config, seed, round);
+    let belief = BeliefMode::Frozen;
+    Ok(evaluate_tasks(world, agent, split, belief, config, seed, trajectory, (Start::Fixed, tasks))?.0)
+}
+
 /// Lets `agent` go from anywhere to every place of every context of a split, each from `config.rounds` starts drawn at random;
 /// an error where places cannot be told apart.
 pub fn evaluate_places(
@@ -373,6 +389,9 @@ pub(crate) fn optimal_steps(
     context: ContextId,
     task: &Task,
 ) -> Result<Option<usize>, LearnError> {
+    if matches!(task.reward, Reward::Function(_)) {
+        return Ok(None); // it is never reached
+    }
     let Some(mut oracle) = world.oracle(context)? else { return Ok(None) };
     let episode = EvalEpisode { context, task: task.clone(), rng: stream(0, "oracle", &[context.0]) };
     let outcome = rollout(world, episode, &mut *oracle)?;

@@ -50,6 +50,10 @@ pub struct ActorConfig {
     pub unit_ball: bool,
     /// `ddpg`: weight of the squared distance to the data's action (behaviour cloning) beside Q; paper: 0.
     pub bc: f64,
+    /// `ddpg`: the same, added where the task is made of the transition's own future (`fb.hindsight`): there the data's action
+    /// serves the task, elsewhere it only is one that was seen. Paper: 0.
+    #[serde(default)]
+    pub bc_hindsight: f64,
     /// Whether actions are linear in the conditioning input c: `tanh(A_0(s, z) + A(s, z) c)`, as a linear decoder's dynamics are, so
     /// that unseen contexts are as easy as seen ones; else a network of (s, \[c; z\]). Paper: no.
     pub linear: bool,
@@ -67,6 +71,7 @@ impl Default for ActorConfig {
             normalize_q: false,
             unit_ball: false,
             bc: 0.0,
+            bc_hindsight: 0.0,
             linear: false,
             temperature: 0.5,
         }
@@ -76,7 +81,7 @@ impl Default for ActorConfig {
 impl ActorConfig {
     /// Whether the data's actions are looked at.
     pub(crate) fn clones(&self) -> bool {
-        self.bc > 0.0 || matches!(self.kind, ActorKind::Weighted | ActorKind::Cloning)
+        self.bc + self.bc_hindsight > 0.0 || matches!(self.kind, ActorKind::Weighted | ActorKind::Cloning)
     }
 }
 
@@ -159,11 +164,13 @@ pub(super) fn bound(u: &mut [f32], unit_ball: bool) {
     u.iter_mut().for_each(|x| *x *= length.tanh() / length);
 }
 
-/// The loss of the actor's actions `a [rows, action]` beside those of the data, from the values of both, `[rows, 1]` each.
+/// The loss of the actor's actions `a [rows, action]` beside those of the data, from the values of both, `[rows, 1]` each. `own` has
+/// 1 where the task is made of the transition's own future, `[rows, 1]`.
 pub(crate) fn loss(
     config: &ActorConfig,
     [a, data]: [Tensor<2>; 2],
     [q, data_q]: [Tensor<2>; 2],
+    own: &Tensor<2>,
 ) -> Tensor<1> {
     let off = (a - data).powf_scalar(2.0);
     match config.kind {
@@ -174,7 +181,12 @@ pub(crate) fn loss(
                 q.ones_like().mean()
             };
             let loss = q.mean().neg() / size;
-            if config.bc > 0.0 { loss + off.mean() * config.bc } else { loss }
+            let loss = if config.bc > 0.0 { loss + off.clone().mean() * config.bc } else { loss };
+            if config.bc_hindsight > 0.0 {
+                loss + (off.mean_dim(1) * own.clone()).mean() * config.bc_hindsight
+            } else {
+                loss
+            }
         }
         ActorKind::Weighted => {
             let advantage = (data_q - q).detach(); // [rows, 1]
@@ -222,6 +234,21 @@ mod tests {
     use super::*;
     use crate::fb::config::NetKind;
     use crate::nn::read;
+
+    #[test]
+    fn cloning_of_the_own_future_counts_only_where_the_task_is_made_of_it() {
+        let device = Device::flex();
+        let column = |values: [f32; 2]| upload(values.to_vec(), [2, 1], &device);
+        let loss = |bc, bc_hindsight, own| {
+            let config = ActorConfig { bc, bc_hindsight, ..ActorConfig::default() };
+            let (a, data, q) = (column([0.5, -1.0]), column([0.0, 0.0]), column([0.0, 0.0]));
+            read(loss(&config, [a, data], [q.clone(), q], &column(own)))[0]
+        };
+        assert!((loss(2.0, 0.0, [1.0, 0.0]) - 2.0 * (0.25 + 1.0) / 2.0).abs() < 1e-6);
+        assert!((loss(0.0, 2.0, [1.0, 0.0]) - 0.25).abs() < 1e-6);
+        assert!((loss(0.0, 2.0, [0.0, 1.0]) - 1.0).abs() < 1e-6);
+        assert!(ActorConfig { bc_hindsight: 1.0, ..ActorConfig::default() }.clones());
+    }
 
     #[test]
     fn in_the_unit_ball_no_action_is_longer_than_one_and_a_row_is_bounded_alike() {

@@ -34,6 +34,10 @@ pub struct FbConfig {
     pub mixture_tasks: f64,
     /// Observations: share of goals that are states met later in the same episode; paper: 0.
     pub hindsight: f64,
+    /// Observations: states that such a task is the mean B of, at distances drawn from the discount, so that it stands for where
+    /// the episode went (the successor features of the data, a sample of them) and not for one moment of it; 1: a goal.
+    #[serde(default = "one")]
+    pub hindsight_states: usize,
     /// Concentration of Rotation-FB's cones; paper: 50, Pointmass 100.
     pub kappa: f64,
     /// Weight of the FB loss itself; paper: 1. Without it F z is still learned by the losses below.
@@ -78,6 +82,10 @@ pub struct FbConfig {
     pub clip: f32,
     /// Polyak coefficient of the target networks; paper: 0.05.
     pub tau: f32,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// Sizes of F's and B's networks.
@@ -191,6 +199,7 @@ impl Default for FbConfig {
             random_tasks: 0.1,
             mixture_tasks: 0.0,
             hindsight: 0.0,
+            hindsight_states: 1,
             kappa: 50.0,
             fb_coef: 1.0,
             ortho_coef: 1.0,

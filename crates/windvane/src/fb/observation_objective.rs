@@ -16,6 +16,7 @@ use crate::train::Metrics;
 use burn::tensor::Tensor;
 use rand::RngExt as _;
 use std::sync::Arc;
+use windvane_world::Rng;
 use windvane_world::rng::stream;
 
 /// The objective of F and B on observations.
@@ -40,6 +41,8 @@ pub(crate) struct ObservationBatch {
     way: Vec<States>,
     transitions: Transitions,
     tasks: Tasks,
+    /// 1 for transitions whose task is made of their own future, `[rows, 1]`.
+    own: Tensor<2>,
     /// Noise of the actor's actions at each depth of the target.
     noise: Vec<Tensor<2>>,
 }
@@ -218,6 +221,9 @@ impl FbObjective for ObservationObjective {
         let mut rng = stream(self.seed, "fb-batch", &[step]);
         let mut draws = TaskDraws::new(config.dim);
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
+        let (mut own, mut goals) = (Vec::new(), Vec::new());
+        let discount = f64::from(config.gamma).ln();
+        let later = |rng: &mut Rng| 1 + ((1.0 - rng.random::<f64>()).ln() / discount) as usize;
         for _ in 0..config.contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
             let group = self.contexts.groups[context];
@@ -227,16 +233,35 @@ impl FbObjective for ObservationObjective {
                 let first = rows.len();
                 rows.extend((0..config.transitions).map(|_| replay.draw(&mut rng, group)));
                 let hindsight = rng.random_bool(config.hindsight);
-                let later = 1 + ((1.0 - rng.random::<f64>()).ln() / f64::from(config.gamma).ln()) as usize;
+                let distance = later(&mut rng);
                 let from = rows[first];
+                let mut goal = None;
                 draws.draw(&mut rng, config, &self.distribution, axis, 0, |rng| {
-                    if hindsight { replay.later(from, later) } else { replay.draw_state(rng, group) }
+                    let state =
+                        if hindsight { replay.later(from, distance) } else { replay.draw_state(rng, group) };
+                    *goal.insert(state)
                 });
+                own.resize(rows.len(), 0.0);
+                own[first] = f32::from(u8::from(hindsight && goal.is_some()));
+                let state = goal.unwrap_or(0) as i64;
+                goals.push(state);
+                goals.extend((1..config.hindsight_states).map(|_| {
+                    if own[first] > 0.0 { replay.later(from, later(&mut rng)) as i64 } else { state }
+                }));
                 chosen.push(context as i64);
             }
         }
         let weights = model.params.weights();
-        let tasks = draws.on_device(device, None, |goals| model.b(&weights, &replay.encoded(goals)));
+        let tasks = draws.on_device(device, None, |single| {
+            if config.hindsight_states == 1 {
+                return model.b(&weights, &replay.encoded(single));
+            }
+            let b = model.b(&weights, &replay.encoded(upload_indices(goals, device))); // [tasks * states, d]
+            let b = b.reshape([chosen.len(), config.hindsight_states, config.dim]);
+            let mean = b.mean_dim(1).reshape([chosen.len(), config.dim]);
+            ops::sphere(mean, (config.dim as f32).sqrt()) // [tasks, d]
+        });
+        let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));
         let chosen = upload_indices(chosen, device);
         let pick = |column: &Option<Tensor<2>>| {
@@ -274,6 +299,7 @@ impl FbObjective for ObservationObjective {
             from: States { obs: transitions.obs.clone(), s: transitions.s.clone(), task, h },
             transitions,
             tasks,
+            own,
         }
     }
 
@@ -388,7 +414,7 @@ impl FbObjective for ObservationObjective {
             q.clone()
         };
         let data = if model.actor_config.clones() { data } else { a.clone().detach() };
-        let loss = actor::loss(&model.actor_config, [a, data], [q, data_q]);
+        let loss = actor::loss(&model.actor_config, [a, data], [q, data_q], &batch.own);
         let gradients = loss.backward();
         drop((loss, frozen));
         if let Some(actor) = &mut self.model.actor {

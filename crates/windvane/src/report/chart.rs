@@ -34,6 +34,11 @@ pub fn named_panel(svg: &mut Svg, rect: Rect, names: &[String]) -> Axes {
     axes
 }
 
+/// What scores of an environment measure: worlds of ants have returns and no success.
+pub fn measure(env: &str) -> &'static str {
+    if env.starts_with("ant-") { "share of the expert's return" } else { "success" }
+}
+
 /// For which screen a chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

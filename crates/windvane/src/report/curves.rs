@@ -1,6 +1,6 @@
 //! Lines of results: ablations, learning curves, performance profiles.
 
-use super::chart::{Format, Look, banded, legend_below, named_panel};
+use super::chart::{Format, Look, banded, legend_below, measure, named_panel};
 use super::results::AblationResults;
 use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
@@ -42,7 +42,9 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
     let titles = titles(&methods);
     let mut entries: Vec<(Mark, &str)> =
         methods.iter().zip(&titles).map(|(method, title)| (look(method).mark(), title.as_str())).collect();
-    entries.push((Mark::Line(Ink::LINE), "exact ceiling of a frozen belief"));
+    if lines.iter().any(|line| line.method == "bayes-frozen") {
+        entries.push((Mark::Line(Ink::LINE), "exact ceiling of a frozen belief"));
+    }
     entries.push((look("").dashed().mark(), "dashed: belief goes on learning"));
     let sheet = format.sheet(230.0, &entries);
     let seeds = if lines.iter().any(|line| line.seeds > 1) {
@@ -51,7 +53,7 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
         "1 seed"
     };
     let subtitle = format!("{env}: {seeds}; {}", about.about);
-    let mut svg = sheet.begin(&format!("Success by {}", about.axis), format.subtitle(&subtitle));
+    let mut svg = sheet.begin(&format!("Score by {}", about.axis), format.subtitle(&subtitle));
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
@@ -74,7 +76,7 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
             banded(&mut svg, &axes, &points, if mode == BeliefMode::Online { look.dashed() } else { look });
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, about.axis, if sheet.is_leftmost(index) { "success" } else { "" });
+        axes.label(&mut svg, about.axis, if sheet.is_leftmost(index) { measure(env) } else { "" });
     }
     legend_below(&mut svg, &sheet, 46.0, &entries);
     svg.finish()
@@ -91,6 +93,9 @@ fn aside(methods: &[String], method: &str) -> f64 {
 /// A split that nobody played in, `played` says which, has no curves.
 pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Format) -> Picture {
     let last = points.iter().map(|p| p.step).max().unwrap_or(1) as f64;
+    // Successes are shares; returns have bounds of their own.
+    let most = points.iter().flat_map(|p| [p.train, p.test]).fold(1.0, f64::max);
+    let word = if most > 1.0 { "return" } else { "success" };
     let mut methods: Vec<String> = Vec::new();
     for point in points {
         if !methods.contains(&point.method) {
@@ -113,7 +118,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
         let rect = sheet.panel(index);
         sheet.panel_title(&mut svg, index, title);
-        let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03));
+        let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03 * most));
         axes.draw(&mut svg);
         for place in Look::order(methods.len()).filter(|_| played[index]) {
             let method = &methods[place];
@@ -135,7 +140,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
             banded(&mut svg, &axes, &band, looks[place]);
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, "gradient steps", if sheet.is_leftmost(index) { "success" } else { "" });
+        axes.label(&mut svg, "gradient steps", if sheet.is_leftmost(index) { word } else { "" });
     }
     legend_below(&mut svg, &sheet, 46.0, &entries);
     svg.finish()
@@ -151,7 +156,7 @@ pub fn profiles(env: &str, lines: &[&Line], format: Format) -> Picture {
         looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
     let sheet = format.sheet(220.0, &entries);
     let subtitle =
-        format!("{env}: share of seeds and tasks whose success lies above the threshold, belief frozen");
+        format!("{env}: share of seeds and tasks whose score lies above the threshold, belief frozen");
     let mut svg = sheet.begin("Performance profiles", format.subtitle(&subtitle));
     let thresholds: Vec<f64> = (0..=100).map(|i| f64::from(i) / 100.0).collect();
     for (index, (split, title)) in SPLITS.into_iter().enumerate() {
@@ -168,7 +173,7 @@ pub fn profiles(env: &str, lines: &[&Line], format: Format) -> Picture {
         }
         axes.frame(&mut svg);
         let left = if sheet.is_leftmost(index) { "share of seeds and tasks" } else { "" };
-        axes.label(&mut svg, "success above", left);
+        axes.label(&mut svg, &format!("{} above", measure(env)), left);
     }
     legend_below(&mut svg, &sheet, 46.0, &entries);
     svg.finish()

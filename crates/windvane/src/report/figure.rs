@@ -2,6 +2,7 @@
 
 use super::INSIDE;
 use super::bounds::Bounds;
+use super::gaits;
 use super::inside::{self, Subject};
 use super::results::Results;
 use crate::device::{Device, DeviceName};
@@ -94,6 +95,7 @@ impl Inside {
             "directions" => inside::interference(&subjects)?,
             "beliefs" => inside::beliefs(&subjects)?,
             "hidden" => inside::hidden(&subjects)?,
+            "gaits" => gaits::draw(&subjects)?,
             "cones" => inside::around_beliefs(&subjects, &self.device)?,
             _ => {
                 let bounds = self.bounds()?;

@@ -41,7 +41,7 @@ impl fmt::Debug for Subject<'_> {
 }
 
 /// An error for a figure that cannot be drawn of what is there.
-fn cannot(figure: &str, problem: &str) -> LearnError {
+pub(super) fn cannot(figure: &str, problem: &str) -> LearnError {
     LearnError::Config { origin: format!("figure {figure}"), problem: problem.to_owned() }
 }
 

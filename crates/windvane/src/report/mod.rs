@@ -6,6 +6,7 @@ pub mod cones;
 pub mod curves;
 pub mod directions;
 pub mod figure;
+pub mod gaits;
 pub mod hidden;
 pub mod inside;
 pub mod page;
@@ -40,6 +41,11 @@ pub const INSIDE: &[(&str, &str)] = &[
         "hidden",
         "What a linear map reads off the belief of ants: the direction of the wind, as a circle, or which legs turn the wrong way \
          round, as a confusion matrix.",
+    ),
+    (
+        "gaits",
+        "Ants in a context that nobody learned from, from what they see of themselves: Belief-FB asked for several things, FB and the \
+         expert for the first. Legs that turn the wrong way round, and the wind, are drawn as they are; only the expert is told.",
     ),
     ("cones", "Task vectors around beliefs, before and after the belief is trained."),
     (

@@ -1,6 +1,6 @@
 //! The results of a sweep's folder, from its rows alone: statistics and figures.
 
-use super::chart::Format;
+use super::chart::{Format, measure};
 use super::polar::{self, Rose};
 use super::{curves, summary};
 use crate::error::LearnError;
@@ -221,7 +221,8 @@ impl Results {
                 ""
             };
             let caption = format!(
-                "{setting}: {}.{whiskers} Diamonds are the paper's values.",
+                "{setting}: {}, {}.{whiskers} Diamonds, where there are any, are the paper's values.",
+                measure(&self.env),
                 summary::protocol(&learned)
             );
             let draw = |format| summary::draw(&self.env, &lines, format);
@@ -247,14 +248,14 @@ impl Results {
                 let several = lines.iter().any(|line| line.is_learned() && line.seeds > 1);
                 let bands = if several { " Bands are from the lowest to the highest seed." } else { "" };
                 let caption = format!(
-                    "{setting}: success while the agents are trained, on the belief that was trained before.{bands}"
+                    "{setting}: scores while the agents are trained, on the belief that was trained before.{bands}"
                 );
                 let played = [0, 1].map(|column| lines.iter().any(|line| line.cells[column].is_some()));
                 let draw = |format| curves::learning(&self.env, &points, played, format);
                 add(named("learning", number, setting), caption, &draw);
             }
             let caption = format!(
-                "{setting}: share of seeds and tasks with a success above each threshold; the further right and up, the \
+                "{setting}: share of seeds and tasks with a score above each threshold; the further right and up, the \
                  better."
             );
             let draw = |format| curves::profiles(&self.env, &lines, format);

@@ -28,8 +28,10 @@ impl Results {
         if said.is_empty() {
             return "F alone was not scored here: every number of a learned method in the table is with the planner.".to_owned();
         }
+        let what =
+            if self.returns.is_empty() { "Share of goals reached" } else { "Share of the expert's return" };
         let mut sentences = vec![format!(
-            "Share of goals reached on unseen dynamics of {} by F alone (no planner), the belief frozen after the context: {}.",
+            "{what} on unseen dynamics of {} by F alone (no planner), the belief frozen after the context: {}.",
             self.env,
             said.join(", ")
         )];
@@ -95,6 +97,11 @@ impl Results {
         if let Some(returns) = self.return_table(setting) {
             page.heading(&returns.title);
             show(page, &returns);
+            page.paragraph(
+                "The expert, whom data come from, is given the context (or nothing, or another one). It walks ahead, back and to the \
+                 sides, and stands: standing is also what it does at speed-1, and walking ahead at heading-45, so that these two are no \
+                 ceilings. Returns of different tasks are not on one scale.",
+            );
         }
         page.paragraph(
             "F alone: actions are the argmax of F z, with the actor where actions are continuous; with planner: value iteration on the \

@@ -1,6 +1,6 @@
 //! The summary of results: bars for seen and unseen dynamics, with intervals, ceilings and the paper's values.
 
-use super::chart::{Format, colour_of, legend_below, named_panel};
+use super::chart::{Format, colour_of, legend_below, measure, named_panel};
 use super::published;
 use crate::stats::table::{COLUMNS, Line};
 use windvane_world::picture::{
@@ -12,9 +12,24 @@ use windvane_world::{Split, picture::Anchor, picture::TextStyle};
 const SLOTS: [f64; 2] = [84.0, 66.0];
 /// Width of a bar, likewise.
 const BARS: [f64; 2] = [26.0, 19.0];
-/// Dashes of the levels of reference policies.
-const CEILING_DASH: f64 = 6.0;
-const RANDOM_DASH: f64 = 2.0;
+/// The level of a reference policy; the first of those in training contexts, the last elsewhere.
+struct Level {
+    policies: &'static [&'static str],
+    title: &'static str,
+    ink: Colour,
+    dash: f64,
+}
+
+const LEVELS: [Level; 3] = [
+    Level {
+        policies: &["bayes-known", "bayes-frozen"],
+        title: "exact ceiling of a frozen belief",
+        ink: Ink::SOFT,
+        dash: 6.0,
+    },
+    Level { policies: &["still"], title: "no action at all", ink: Ink::SOFT, dash: 4.0 },
+    Level { policies: &["random"], title: "random actions", ink: Ink::LINE, dash: 2.0 },
+];
 /// The mark of the paper's values.
 const PAPER: Mark = Mark::Diamond(Ink::TEXT);
 
@@ -22,13 +37,19 @@ const PAPER: Mark = Mark::Diamond(Ink::TEXT);
 pub fn draw(env: &str, lines: &[&Line], format: Format) -> Picture {
     let learned: Vec<&Line> = lines.iter().copied().filter(|line| line.is_learned()).collect();
     let names: Vec<String> = learned.iter().map(|line| line.title()).collect();
-    let entries = [
+    let published = |line: &&Line| {
+        [Split::Train, Split::Test].iter().any(|split| published::score(env, &line.method, *split).is_some())
+    };
+    let mut entries = vec![
         (Mark::Square(CATEGORIES[0]), "belief frozen after the context"),
         (Mark::Square(pale(CATEGORIES[0])), "belief goes on learning"),
-        (PAPER, "paper"),
-        (Mark::Dashed(Ink::SOFT, CEILING_DASH), "exact ceiling of a frozen belief"),
-        (Mark::Dashed(Ink::LINE, RANDOM_DASH), "random actions"),
     ];
+    if learned.iter().any(published) {
+        entries.push((PAPER, "paper"));
+    }
+    let known = |level: &&Level| lines.iter().any(|line| level.policies.contains(&line.method.as_str()));
+    entries
+        .extend(LEVELS.iter().filter(known).map(|level| (Mark::Dashed(level.ink, level.dash), level.title)));
     let narrow = format == Format::Narrow;
     let panel = (SLOTS[usize::from(narrow)] * names.len().max(if narrow { 5 } else { 2 }) as f64, 240.0);
     let margins = Margins { left: 46.0, right: 10.0, bottom: if narrow { 94.0 } else { 58.0 } };
@@ -36,7 +57,7 @@ pub fn draw(env: &str, lines: &[&Line], format: Format) -> Picture {
     let columns = if narrow || names.len() > 4 { 1 } else { 2 };
     let sheet = Sheet::new(2, columns, panel, (46.0, 26.0), margins);
     let subtitle = format!("{env}: {}", protocol(&learned));
-    let mut svg = sheet.begin("Success on seen and unseen dynamics", format.subtitle(&subtitle));
+    let mut svg = sheet.begin("Scores on seen and unseen dynamics", format.subtitle(&subtitle));
     for (index, split) in [Split::Train, Split::Test].into_iter().enumerate() {
         let rect = sheet.panel(index);
         let title = if split == Split::Train { "contexts seen in training" } else { "unseen contexts" };
@@ -47,7 +68,7 @@ pub fn draw(env: &str, lines: &[&Line], format: Format) -> Picture {
             bars(&mut svg, &axes, env, place, line, split, BARS[usize::from(narrow)]);
         }
         axes.frame(&mut svg);
-        axes.label(&mut svg, "", if sheet.is_leftmost(index) { "success" } else { "" });
+        axes.label(&mut svg, "", if sheet.is_leftmost(index) { measure(env) } else { "" });
     }
     legend_below(&mut svg, &sheet, 38.0, &entries);
     svg.finish()
@@ -70,13 +91,13 @@ fn pale(colour: Colour) -> Colour {
 
 /// The levels of reference policies.
 fn levels(svg: &mut Svg, axes: &Axes, rect: Rect, lines: &[&Line], split: Split) {
-    let ceiling = if split == Split::Train { "bayes-known" } else { "bayes-frozen" };
-    for (policy, colour, dash) in [(ceiling, Ink::SOFT, CEILING_DASH), ("random", Ink::LINE, RANDOM_DASH)] {
-        let found = lines.iter().find(|line| line.method == policy);
+    for Level { policies, ink, dash, .. } in &LEVELS {
+        let policy = if split == Split::Train { policies.first() } else { policies.last() };
+        let found = lines.iter().find(|line| Some(&line.method.as_str()) == policy);
         let column = COLUMNS.iter().position(|column| column.1 == split).unwrap_or(0);
         if let Some(cell) = found.and_then(|line| line.cells[column].as_ref()) {
-            let y = axes.y.at(cell.mean);
-            svg.line((rect.x, y), (rect.x + rect.width, y), &Style::line(colour, 1.2).dashed(dash));
+            let y = axes.y.at(cell.mean.max(0.0));
+            svg.line((rect.x, y), (rect.x + rect.width, y), &Style::line(*ink, 1.2).dashed(*dash));
         }
     }
 }
@@ -91,7 +112,7 @@ fn bars(svg: &mut Svg, axes: &Axes, env: &str, place: usize, line: &Line, split:
     let left = middle - width * shown.len() as f64 / 2.0;
     for (number, (_, cell)) in shown.iter().enumerate() {
         let x = left + width * number as f64;
-        let (top, bottom) = (axes.y.at(cell.mean), axes.y.at(0.0));
+        let (top, bottom) = (axes.y.at(cell.mean.max(0.0)), axes.y.at(0.0));
         let fill = if number == 0 { colour } else { pale(colour) };
         let bar = Rect { x: x + 1.0, y: top, width: width - 2.0, height: bottom - top };
         svg.rect(bar, &Style::fill(fill));

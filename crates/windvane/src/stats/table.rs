@@ -149,10 +149,12 @@ fn line(rows: &[&Row]) -> Line {
     }
 }
 
-/// The scores of rows: for each seed, the mean at each task over contexts; where shares of a return are known, of those alone.
+/// The scores of rows: for each seed, the mean at each task over contexts; where shares of a return are known, of the world's own
+/// task alone, which is the first.
 pub fn scores(rows: &[&Row], seeds: &[u64]) -> Scores {
     let shared = rows.iter().any(|row| row.share.is_some());
-    let rows: Vec<&Row> = rows.iter().copied().filter(|row| !shared || row.share.is_some()).collect();
+    let own = |row: &&&Row| !shared || (row.share.is_some() && row.task == rows[0].task);
+    let rows: Vec<&Row> = rows.iter().filter(own).copied().collect();
     let mut tasks: Vec<&str> = rows.iter().map(|row| row.task.as_str()).collect();
     tasks.sort_unstable();
     tasks.dedup();

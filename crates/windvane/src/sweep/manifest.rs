@@ -18,6 +18,10 @@ const VERSION: u32 = 1;
 /// The "method" of the unit in which the reference policies play.
 pub const REFERENCE: &str = "reference";
 
+/// Settings that are younger than rows in folders of results, and the values at which everything is as before them. They are left out
+/// of hashes, so that those rows stay what they are.
+const LATER: [(&str, &str); 2] = [("hindsight_states", "1"), ("bc_hindsight", "0.0")];
+
 /// What of a sweep's folder does not belong under version control: all but rows, manifests, figures and report.
 const IGNORED: &str = "/data\n/beliefs\n/runs\nlock\n*.lock\nlog.txt\nattempts.json\n/slurm\n*.partial\n";
 
@@ -67,7 +71,10 @@ pub struct Unit {
 impl Setting {
     /// Eight digits that tell these settings from all others.
     pub fn hash(&self) -> String {
-        hash_of(&self.plan)
+        let text = text_of(&self.plan);
+        digits(
+            &LATER.iter().fold(text, |text, (name, usual)| text.replace(&format!("\"{name}\":{usual},"), "")),
+        )
     }
 
     /// The plan's evaluation, with the context that this setting asks for, of `context_steps` steps.
@@ -86,8 +93,15 @@ impl Unit {
 
 /// Eight digits that tell a value from all others.
 pub(crate) fn hash_of(value: &impl Serialize) -> String {
+    digits(&text_of(value))
+}
+
+fn text_of(value: &impl Serialize) -> String {
     // Plans and parts of plans have no keys that JSON cannot write.
-    let text = serde_json::to_string(value).unwrap_or_default();
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn digits(text: &str) -> String {
     format!("{:08x}", xxh3_64(text.as_bytes()) >> 32)
 }
 
@@ -198,5 +212,19 @@ impl Manifest {
             let problem = format!("unit {} has no setting of that name", unit.name());
             LearnError::Config { origin: format!("manifest {}", self.sweep), problem }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::Sweep;
+
+    #[test]
+    fn rows_in_results_are_of_the_settings_that_their_manifest_names_whatever_came_later() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/four-rooms");
+        let sweep = Sweep::open(&Manifest::path(&folder, ablation::MAIN)).unwrap();
+        let belief_fb = sweep.manifest.units.iter().filter(|unit| unit.method == "bfb");
+        assert_eq!(belief_fb.filter(|unit| sweep.is_done(unit).unwrap()).count(), 5);
     }
 }
