@@ -64,6 +64,11 @@ impl LearnError {
         move |source| Self::Io { path, doing, source }
     }
 
+    /// A setting, task, observation or action that cannot be used; `origin` says which.
+    pub(crate) fn config(origin: &str, problem: impl Into<String>) -> Self {
+        Self::Config { origin: origin.to_owned(), problem: problem.into() }
+    }
+
     /// A file or folder of a run that is not what it should be.
     pub(crate) fn run(path: &Path, problem: impl Into<String>) -> Self {
         Self::Run { path: path.to_owned(), problem: problem.into() }

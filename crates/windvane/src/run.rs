@@ -14,7 +14,6 @@ use crate::data::{Experience, Replay, StateTable};
 use crate::diagnostics::exact;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreKind, ScoreRow, evaluate};
-use crate::fb::actor::ActorTrainer;
 use crate::fb::conditioning::{self, Conditioner};
 use crate::fb::listed::ListedObjective;
 use crate::fb::observation_objective::ObservationObjective;
@@ -321,7 +320,7 @@ impl Run {
         let width = encoder.map_or(0, super::belief::BeliefEncoder::dim);
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let objective = ListedObjective::new(model, contexts, distribution, self.seed);
-        let mut trainer = FbTrainer::new(objective, fb, None);
+        let mut trainer = FbTrainer::new(objective, fb);
         let device = at.device;
         let make = |trainer: &FbTrainer<ListedObjective>| {
             let model = trainer.objective().model().clone();
@@ -364,9 +363,8 @@ impl Run {
             at.device,
         )?;
         self.method.check_actor(model.actor.is_some(), &self.plan.env)?;
-        let actor_trainer = model.actor.as_ref().map(|net| ActorTrainer::new(net, actor));
         let objective = ObservationObjective::new(model, replay.clone(), contexts, distribution, self.seed);
-        let mut trainer = FbTrainer::new(objective, fb, actor_trainer);
+        let mut trainer = FbTrainer::new(objective, fb);
         let mut states = Vec::new();
         let mut rng = stream(self.seed, "labels", &[]);
         for _ in 0..LABELS {

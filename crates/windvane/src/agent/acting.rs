@@ -63,64 +63,21 @@ impl Acting {
     }
 }
 
-/// All that acting takes in some contexts, each with its task.
-#[derive(Clone, Debug, Default)]
+/// All that acting takes in one context with its task.
+#[derive(Debug, Default)]
 pub(super) struct Ready {
-    /// Number of contexts.
-    pub(super) count: usize,
-    /// What is known of each; its dynamics are in `q`.
     pub(super) known: Known,
-    /// Task vectors, `[count * d]`.
+    /// The task vector.
     pub(super) z: Vec<f32>,
-    /// Listed states: Q of every action everywhere, `[count * states * actions]`.
+    /// Listed states: Q of every action everywhere, `[states * actions]`.
     q: Vec<f32>,
-    /// Observations: the planner's values; none where F alone acts.
-    plans: Vec<NodeValues>,
-}
-
-impl Ready {
-    /// Whether the planner acts.
-    pub(super) fn plans(&self) -> bool {
-        !self.plans.is_empty()
-    }
-
-    /// The same of the contexts `which` alone.
-    pub(super) fn of(&self, which: &[usize]) -> Self {
-        let rows = |values: &[f32]| {
-            let width = values.len() / self.count;
-            which.iter().flat_map(|&i| &values[i * width..][..width]).copied().collect()
-        };
-        let Known { beliefs, inputs, .. } = &self.known;
-        Self {
-            count: which.len(),
-            known: Known { beliefs: rows(beliefs), inputs: rows(inputs), dynamics: Vec::new() },
-            z: rows(&self.z),
-            q: rows(&self.q),
-            plans: which.iter().filter_map(|&i| self.plans.get(i).cloned()).collect(),
-        }
-    }
-
-    /// Puts what `new` has in the place of the contexts `which`.
-    pub(super) fn replace(&mut self, which: &[usize], new: Self) {
-        let (own, other) = (&mut self.known, &new.known);
-        let columns = [
-            (&mut own.beliefs, &other.beliefs),
-            (&mut own.inputs, &other.inputs),
-            (&mut self.z, &new.z),
-            (&mut self.q, &new.q),
-        ];
-        for (own, other) in columns {
-            let width = other.len() / which.len();
-            let rows = which.iter().zip(other.chunks_exact(width.max(1)));
-            rows.for_each(|(&i, row)| own[i * width..][..width].copy_from_slice(row));
-        }
-        which.iter().zip(new.plans).for_each(|(&i, plan)| self.plans[i] = plan);
-    }
+    /// Observations: the planner's values; nothing where F alone acts.
+    pub(super) plan: Option<NodeValues>,
 }
 
 /// A plan over the nodes: their values, and whether one can be at each, 0 to 1, under the belief `h`.
-#[derive(Clone, Debug)]
-struct NodeValues {
+#[derive(Debug)]
+pub(super) struct NodeValues {
     v: Vec<f32>,
     reachable: Vec<f32>,
     h: Vec<f32>,
@@ -196,56 +153,58 @@ impl Agent {
         self.listed().is_none() && evidence.transitions() < self.settings.belief.probe
     }
 
-    /// Makes ready to act where so much is known of each context, for task vectors `z [count * d]`.
-    pub(super) fn ready(&self, mut known: Known, z: Vec<f32>, acting: Acting) -> Ready {
-        let count = z.len() / self.dim();
-        let (mut q, mut plans) = (Vec::new(), Vec::new());
-        match &self.model {
-            Model::Listed(model) => {
-                q = self.listed_values(model, &known, &z, acting.planner, acting.task_policy);
-            }
-            Model::Observations(model) if acting.planner == Planner::Sweeps => {
-                let width = known.beliefs.len() / count.max(1);
-                let plan = |(i, z)| self.plan(model, &known.beliefs[i * width..][..width], z);
-                plans = z.chunks_exact(self.dim()).enumerate().filter_map(plan).collect();
-            }
-            Model::Observations(_) => {}
+    /// Makes ready to act in contexts of which so much is known, each with its task vector.
+    pub(super) fn ready(&self, known: Vec<Known>, tasks: Vec<Vec<f32>>, acting: Acting) -> Vec<Ready> {
+        let mut q = Vec::new();
+        if let Model::Listed(model) = &self.model {
+            let dynamics: Vec<f32> = known.iter().flat_map(|known| &known.dynamics).copied().collect();
+            q = self.listed_values(model, &dynamics, &tasks.concat(), acting.planner, acting.task_policy);
         }
-        known.dynamics = Vec::new();
-        Ready { count, known, z, q, plans }
+        let width = q.len() / known.len().max(1);
+        let one = |(i, (known, z)): (usize, (Known, Vec<f32>))| {
+            let plan = match &self.model {
+                Model::Observations(model) if acting.planner == Planner::Sweeps => {
+                    self.plan(model, &known.belief, &z)
+                }
+                _ => None,
+            };
+            Ready { known, z, q: q[i * width..][..width].to_vec(), plan }
+        };
+        known.into_iter().zip(tasks).enumerate().map(one).collect()
     }
 
     /// The value of each action that is considered, `[rows * n]`, at an observation in each context, or at several in a single
     /// one. Nothing where an actor chooses.
-    pub(super) fn q(&self, ready: &Ready, obs: &[f32]) -> Option<Vec<f32>> {
+    pub(super) fn q(&self, ready: &[&Ready], obs: &[f32]) -> Option<Vec<f32>> {
         let rows = obs.chunks_exact(self.spec().obs_dim()).enumerate();
-        let context = |row: usize| if ready.count == 1 { 0 } else { row };
+        let mut rows = rows.map(|(row, obs)| (ready[if ready.len() == 1 { 0 } else { row }], obs));
         match &self.model {
             Model::Listed(model) => {
                 let (table, n) = (&model.table, model.table.actions());
-                let place = |row, obs| context(row) * table.pairs() + table.nearest(obs) * n;
-                Some(rows.flat_map(|(row, obs)| &ready.q[place(row, obs)..][..n]).copied().collect())
+                Some(rows.flat_map(|(ready, obs)| &ready.q[table.nearest(obs) * n..][..n]).copied().collect())
             }
-            Model::Observations(model) if ready.plans() => {
-                let planned = |(row, obs)| self.planned_values(model, &ready.plans[context(row)], obs);
-                Some(rows.flat_map(planned).collect())
+            Model::Observations(model) if ready.iter().any(|ready| ready.plan.is_some()) => {
+                let values = |(ready, obs): (&Ready, &[f32])| {
+                    ready.plan.as_ref().map(|plan| self.planned_values(model, plan, obs))
+                };
+                rows.try_fold(Vec::new(), |all, row| Some([all, values(row)?].concat()))
             }
             Model::Observations(model) => {
                 model.n_choices()?;
-                Some(model.action_values(&self.states(model, obs, &ready.known, &ready.z)))
+                Some(model.action_values(&self.ready_states(model, ready, obs)))
             }
         }
     }
 
     /// The actions at observations as in [`Self::q`].
-    pub(super) fn choose(&self, ready: &Ready, obs: &[f32]) -> Vec<ActionBuf> {
+    pub(super) fn choose(&self, ready: &[&Ready], obs: &[f32]) -> Vec<ActionBuf> {
         if let Some(q) = self.q(ready, obs) {
             // A push that is less than a step worse than the best one leads on as well.
             let enough = self.settings.fb.gamma;
             return q.chunks_exact(self.candidates()).map(|q| self.best_action(q, enough)).collect();
         }
         let Model::Observations(model) = &self.model else { return Vec::new() };
-        let vectors = model.actions(&self.states(model, obs, &ready.known, &ready.z));
+        let vectors = model.actions(&self.ready_states(model, ready, obs));
         let codec = model.codec.actions();
         vectors.chunks_exact(codec.width()).map(|vector| codec.action(0, vector)).collect()
     }
@@ -266,23 +225,23 @@ impl Agent {
         }
     }
 
-    /// Q of every action in every listed state, `[count * states * actions]`, for what is known of each context and its task
-    /// `[count * d]`.
+    /// Q of every action in every listed state, `[count * states * actions]`, for the dynamics of each context, `[count *
+    /// vocabulary]`, and its task, `[count * d]`.
     pub(crate) fn listed_values(
         &self,
         model: &ListedModel,
-        known: &Known,
+        dynamics: &[f32],
         tasks: &[f32],
         planner: Planner,
         task_policy: TaskPolicy,
     ) -> Vec<f32> {
         match (planner, task_policy) {
-            (Planner::None, TaskPolicy::Greedy) => return model.action_values(&known.dynamics, tasks),
-            (Planner::None, TaskPolicy::Gpi) => return model.improved_values(&known.dynamics, tasks),
+            (Planner::None, TaskPolicy::Greedy) => return model.action_values(dynamics, tasks),
+            (Planner::None, TaskPolicy::Gpi) => return model.improved_values(dynamics, tasks),
             (Planner::Sweeps, _) => {}
         }
-        let (vocabulary, dim) = (model.table.vocabulary(), self.dim());
-        let each = known.dynamics.par_chunks_exact(vocabulary).zip(tasks.par_chunks_exact(dim));
+        let each =
+            dynamics.par_chunks_exact(model.table.vocabulary()).zip(tasks.par_chunks_exact(self.dim()));
         let values = each.map(|(p, z)| {
             let graph = Graph::listed(&model.table, p, self.settings.belief.block_persistence);
             graph.optimise(&self.rewards(z), model.config.gamma, self.settings.planner.sweeps).1
@@ -298,8 +257,8 @@ impl Agent {
         z: &[f32],
         planner: Planner,
     ) -> Option<Vec<f32>> {
-        let known = self.known_after(context, trajectory);
-        Some(self.listed_values(self.listed()?, &known, z, planner, TaskPolicy::Greedy))
+        let dynamics = self.known_after(context, trajectory).dynamics;
+        Some(self.listed_values(self.listed()?, &dynamics, z, planner, TaskPolicy::Greedy))
     }
 
     /// The values of all nodes under the belief `h` for a task; nothing without a predictor.
@@ -320,17 +279,26 @@ impl Agent {
         nodes.between(&plan.v, &plan.reachable, &nodes.after(predictor, obs, &plan.h))
     }
 
-    /// States as the model takes them.
-    pub(crate) fn states(&self, model: &ObservationModel, obs: &[f32], known: &Known, z: &[f32]) -> States {
-        let (groups, width) = (z.len() / self.dim(), model.condition_width());
-        let mut task = Vec::with_capacity(groups * (width + self.dim()));
-        for (group, z) in z.chunks_exact(self.dim()).enumerate() {
-            match known.inputs.get(group * width..(group + 1) * width) {
-                Some(input) if width > 0 => task.extend_from_slice(input),
-                _ => task.resize(task.len() + width, 0.0),
-            }
+    pub(super) fn ready_states(&self, model: &ObservationModel, ready: &[&Ready], obs: &[f32]) -> States {
+        let groups: Vec<_> = ready.iter().map(|ready| (&ready.known, &ready.z[..])).collect();
+        self.states(model, obs, &groups)
+    }
+
+    /// States as the model takes them: as many observations for each context and its task vector.
+    pub(crate) fn states(
+        &self,
+        model: &ObservationModel,
+        obs: &[f32],
+        groups: &[(&Known, &[f32])],
+    ) -> States {
+        let (mut task, mut beliefs) = (Vec::new(), Vec::new());
+        for (known, z) in groups {
+            let begins = task.len();
+            task.extend_from_slice(&known.input);
+            task.resize(begins + model.condition, 0.0);
             task.extend_from_slice(z);
+            beliefs.extend_from_slice(&known.belief);
         }
-        model.states(obs, task, &known.beliefs, groups)
+        model.states(obs, task, &beliefs, groups.len())
     }
 }

@@ -42,7 +42,7 @@ impl Agent {
         let posterior = belief.map(|belief| belief.infer(&[evidence])).unwrap_or_default();
         match &self.model {
             Model::Listed(model) => {
-                let p = belief.and_then(|belief| belief.dynamics(&posterior.mean)).unwrap_or_default();
+                let p = belief.map(|belief| belief.dynamics(&posterior.mean, &[])).unwrap_or_default();
                 let graph = Graph::listed(&model.table, &p, 0.0);
                 let entropy = |p: &[f32]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f32>();
                 let uncertainty = graph.edges().map(entropy).collect();

@@ -8,6 +8,7 @@ use crate::data::{Codec, StateTable};
 use crate::device::DeviceName;
 use crate::error::LearnError;
 use crate::fb::conditioning::Conditioner;
+use crate::fb::networks::Backward;
 use crate::fb::{ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, ExportedCorrector};
 use crate::features::{ExportedPhi, Phi};
@@ -119,7 +120,9 @@ impl Agent {
                 if let Some(actor) = &model.actor {
                     actor.params.save(file, "actor/");
                 }
-                features = model.given_features().map(|phi| phi.export(file));
+                if let Backward::Given(phi) = &model.backward {
+                    features = Some(phi.export(file));
+                }
                 let groups = self.predictor().map(|belief| belief.embeddings().len() / belief.dim());
                 ExportedStates::Observations { codec: (*model.codec).clone(), groups }
             }

@@ -29,8 +29,8 @@ impl Rows {
     pub(super) fn new(agent: &Agent) -> Option<Self> {
         let Model::Observations(model) = &agent.model else { return None };
         let weights = model.params.weights();
-        let blank = vec![0.0; model.condition_width() + agent.dim()];
-        let backward = (model.backward_map(), &weights);
+        let blank = vec![0.0; model.condition + agent.dim()];
+        let backward = (&model.backward, &weights);
         let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
         let actor = match &model.actor {
             Some(actor) => Some(actor.row(backward, &blank, agent.dim())?),
@@ -42,7 +42,7 @@ impl Rows {
         Some(Self {
             codec: model.codec.clone(),
             head: model.config.value_head,
-            condition: model.condition_width(),
+            condition: model.condition,
             forward: nets.collect::<Option<_>>()?,
             actor,
             predictor: model.predictor.as_ref().map(predictor),
@@ -51,13 +51,13 @@ impl Rows {
 
     /// Takes another belief and task.
     pub(super) fn fix(&mut self, ready: &Ready) {
-        let mut task = ready.known.inputs.clone();
+        let mut task = ready.known.input.clone();
         task.resize(self.condition, 0.0);
         task.extend_from_slice(&ready.z);
         self.forward.iter_mut().for_each(|net| net.fix(&task));
         self.actor.iter_mut().for_each(|actor| actor.fix(&task));
-        if let (Some((belief, row)), false) = (&mut self.predictor, ready.known.beliefs.is_empty()) {
-            belief.condition(row, &ready.known.beliefs);
+        if let (Some((belief, row)), false) = (&mut self.predictor, ready.known.belief.is_empty()) {
+            belief.condition(row, &ready.known.belief);
         }
     }
 

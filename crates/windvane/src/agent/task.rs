@@ -73,7 +73,7 @@ impl Visited {
         let b = model.backward(&states);
         Self {
             shares: vec![1.0 / count.max(1) as f32; count],
-            dim: model.dim(),
+            dim: model.config.dim,
             centred: model.config.centred_rewards,
             states,
             b,

@@ -256,6 +256,19 @@ impl StateEvidence {
         log_softmax(logits.reshape([contexts * self.table.pairs(), self.table.width()]), 1)
     }
 
+    /// Dynamics decoded from means of h `[contexts * states]`, which agree with `evidence [contexts * states * 2]` (or none).
+    pub(crate) fn dynamics_given(&self, mean: &[f32], evidence: &[f32]) -> Vec<f32> {
+        let (states, weights) = (self.table.states(), self.params.weights());
+        let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
+        for mean in mean.chunks(CHUNK * states) {
+            let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
+            all.extend(read(self.decode(&weights, h).exp()));
+        }
+        let rows = all.chunks_exact_mut(self.table.vocabulary()).zip(evidence.chunks_exact(states * 2));
+        rows.for_each(|(p, evidence)| self.table.trust(p, evidence, self.config.block_persistence));
+        all
+    }
+
     /// The ood score of tokens as [`BeliefEncoder::ood_score`] defines it; `hidden` is a group not to be recognised.
     pub(crate) fn ood_of_tokens(&self, tokens: &[Option<u32>], hidden: Option<usize>) -> Option<f64> {
         if tokens.len() < ood::FEWEST {
@@ -266,7 +279,7 @@ impl StateEvidence {
             self.table.add_evidence(*token as usize, &mut evidence);
         }
         let mean = self.infer_without(&evidence, &[hidden.into_iter().collect()]).mean;
-        let p = self.dynamics(&mean)?; // [vocabulary]
+        let p = self.dynamics_given(&mean, &[]); // [vocabulary]
         let chance =
             |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
         let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
@@ -305,21 +318,11 @@ impl BeliefEncoder for StateEvidence {
     }
 
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
-        let rows = evidence.iter().flat_map(|evidence| match evidence {
-            Evidence::States(rows, _) => rows.as_slice(),
-            Evidence::Tokens(_) => &[],
-        });
-        self.infer_without(&rows.copied().collect::<Vec<_>>(), &[])
+        self.infer_without(&rows_of(evidence), &[])
     }
 
-    fn dynamics(&self, mean: &[f32]) -> Option<Vec<f32>> {
-        let (states, weights) = (self.table.states(), self.params.weights());
-        let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
-        for mean in mean.chunks(CHUNK * states) {
-            let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
-            all.extend(read(self.decode(&weights, h).exp()));
-        }
-        Some(all)
+    fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32> {
+        self.dynamics_given(mean, &rows_of(evidence))
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
@@ -330,6 +333,15 @@ impl BeliefEncoder for StateEvidence {
     fn params(&self) -> &Params {
         &self.params
     }
+}
+
+/// Evidence of listed states, `[contexts * states * 2]`.
+fn rows_of(evidence: &[&Evidence]) -> Vec<f32> {
+    let rows = evidence.iter().map(|evidence| match evidence {
+        Evidence::States(rows, _) => rows.as_slice(),
+        Evidence::Tokens(_) => &[],
+    });
+    rows.collect::<Vec<_>>().concat()
 }
 
 /// The ELBO of a [`StateEvidence`]: from part of a group's transitions, predict the outcome of all of them.

@@ -381,8 +381,8 @@ impl BeliefEncoder for TransitionSet {
         self.infer_tokens(&sets.collect::<Vec<_>>())
     }
 
-    fn dynamics(&self, _: &[f32]) -> Option<Vec<f32>> {
-        None
+    fn dynamics(&self, _: &[f32], _: &[&Evidence]) -> Vec<f32> {
+        Vec::new()
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {

@@ -27,7 +27,7 @@ pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<
     let (input, z) = (&contexts.inputs[..plan.belief.dim], model.backward(&obs));
     let task = [input, &z].concat();
     let weights = model.params.weights();
-    let backward = (model.backward_map(), &weights);
+    let backward = (&model.backward, &weights);
     let row = model.actor.as_ref().and_then(|actor| actor.row(backward, &task, z.len()));
     let row = row.zip(model.actor.as_ref().map(|actor| actor.params.clone()));
     let Some((actor, params)) = row else { return Err(bad_setting("acting is measured with an actor")) };

@@ -3,6 +3,7 @@
 use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
 use crate::data::bad_setting;
 use crate::error::LearnError;
+use crate::features::Phi;
 use crate::nn::{
     Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops,
     upload,
@@ -20,7 +21,7 @@ const FIXED_LENGTH: f32 = 0.13;
 /// Constants that change results.
 pub(crate) const CONSTANTS: &[f64] = &[POSITIVE_OFFSET, NEGATIVE_OFFSET, FIXED_LENGTH as f64];
 
-/// Backward map B(s), of length sqrt(d); never conditioned.
+/// Backward map B(s), of length sqrt(d), never conditioned; or features learned beforehand in its place.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of them in a model
 pub(crate) enum Backward {
@@ -32,6 +33,10 @@ pub(crate) enum Backward {
     Fourier(Tensor<2>),
     /// Fixed Gaussian bumps on a lattice over the first `dims` numbers of an encoded state: their places along an axis `[1, side]`.
     Bumps { dims: usize, places: Tensor<2> },
+    /// Given features of all listed states, `[states, d]`.
+    GivenTable(Tensor<2>),
+    /// Given features of encoded observations.
+    Given(Phi),
 }
 
 impl Backward {
@@ -76,6 +81,8 @@ impl Backward {
         match self {
             Self::Network(net) => ops::sphere(net.forward(weights, Input::One(s.clone())), radius),
             Self::Table(id) => ops::sphere(weights[*id].clone(), radius),
+            Self::GivenTable(features) => features.clone(),
+            Self::Given(phi) => phi.embed(s.clone()),
             Self::Fourier(frequencies) => {
                 let phase = s.clone().narrow(1, 0, frequencies.dims()[0]).matmul(frequencies.clone());
                 // cos^2 + sin^2 = 1 makes the length sqrt(d).
@@ -97,9 +104,14 @@ impl Backward {
         }
     }
 
-    /// Whether it is trained at all.
+    /// Whether it is trained with F; else F is a regression on sums of fixed features.
     pub(crate) fn is_trained(&self) -> bool {
-        !matches!(self, Self::Fourier(_) | Self::Bumps { .. })
+        matches!(self, Self::Network(_) | Self::Table(_))
+    }
+
+    /// Whether features were learned beforehand, so that F becomes their successor features.
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self, Self::GivenTable(_) | Self::Given(_))
     }
 }
 
@@ -151,6 +163,12 @@ impl ValueHead {
             }
         }
     }
+}
+
+/// Every row `times` times in succession: `[rows, width]` -> `[rows * times, width]`.
+pub(crate) fn repeat_rows(x: &Tensor<2>, times: usize) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    x.clone().reshape([rows, 1, width]).repeat(&[1, times, 1]).reshape([rows * times, width])
 }
 
 /// A network of (s, a) and (s, \[h; z\]), or of s and \[h; z\]: F with the action as input or with heads, U, and the actor.

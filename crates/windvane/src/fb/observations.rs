@@ -2,7 +2,7 @@
 
 use super::actor::{Actor, ActorConfig, ActorKind};
 use super::config::{FbConfig, ForwardForm, NetKind};
-use super::networks::{Backward, NetInput, TwoInputNet};
+use super::networks::{Backward, NetInput, TwoInputNet, repeat_rows};
 use crate::belief::TransitionSet;
 use crate::data::Codec;
 use crate::data::replay::DeviceCodec;
@@ -20,26 +20,16 @@ pub struct ObservationModel {
     pub(crate) codec: Arc<Codec>,
     pub(super) constants: DeviceCodec,
     pub(crate) params: Params,
-    pub(super) features: Features,
+    pub(crate) backward: Backward,
     pub(crate) forward: Vec<TwoInputNet>,
     /// Chooses vectors; nothing where the best of `choices` is taken.
     pub(crate) actor: Option<Actor>,
     /// Encodings of the actions to choose from, `[n, width]`; nothing with an actor.
-    choices: Option<Tensor<2>>,
+    pub(super) choices: Option<Tensor<2>>,
     /// The predictor that F goes through, for [`ForwardForm::Predictor`].
     pub(crate) predictor: Option<Arc<TransitionSet>>,
     /// Numbers in a conditioning input.
-    condition: usize,
-}
-
-/// Features of states.
-#[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // there is one of them in a model
-pub(super) enum Features {
-    /// B, learned with F or fixed.
-    Backward(Backward),
-    /// Learned beforehand.
-    Given(Phi),
+    pub(crate) condition: usize,
 }
 
 /// States in groups that share a context and a task.
@@ -103,11 +93,9 @@ impl ObservationModel {
         let action = if n_actions.is_some() || through { 0 } else { codec.actions().width() };
         let heads = if through { 1 } else { n_actions.unwrap_or(1) };
         let mut params = Params::new(device, seed);
-        let embedding = match given {
-            Some(phi) => Features::Given(phi),
-            None => {
-                Features::Backward(Backward::new(&mut params, [features, codec.dims()], &config, device)?)
-            }
+        let backward = match given {
+            Some(phi) => Backward::Given(phi),
+            None => Backward::new(&mut params, [features, codec.dims()], &config, device)?,
         };
         let output = heads * config.value_head.width(config.dim);
         let forward = (0..config.ensemble).map(|i| {
@@ -127,7 +115,7 @@ impl ObservationModel {
             actor: actor_net,
             choices,
             actor_config: *actor,
-            features: embedding,
+            backward,
             config,
             codec,
             params,
@@ -137,57 +125,19 @@ impl ObservationModel {
         })
     }
 
-    /// d.
-    pub fn dim(&self) -> usize {
-        self.config.dim
-    }
-
-    /// Whether features were learned beforehand, so that F becomes their successor features.
-    pub fn has_given_features(&self) -> bool {
-        matches!(self.features, Features::Given(_))
-    }
-
-    /// Whether features are trained with F; else F is a regression on their sums.
-    pub(super) fn trains_features(&self) -> bool {
-        self.backward_map().is_some_and(Backward::is_trained)
-    }
-
-    /// The features that were learned beforehand.
-    pub(crate) fn given_features(&self) -> Option<&Phi> {
-        match &self.features {
-            Features::Given(phi) => Some(phi),
-            Features::Backward(_) => None,
-        }
-    }
-
     /// B of observations, or their given features, `[rows * d]`.
     pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
         if obs.is_empty() {
             return Vec::new();
         }
-        let dims = self.codec.dims();
-        let s = self.constants.observations.encode(upload(
-            obs.to_vec(),
-            [obs.len() / dims, dims],
-            self.params.device(),
-        ));
+        let (dims, device) = (self.codec.dims(), self.params.device());
+        let s = self.constants.observations.encode(upload(obs.to_vec(), [obs.len() / dims, dims], device));
         read(self.b(&self.params.weights(), &s))
-    }
-
-    /// B itself, where it is not given.
-    pub(crate) fn backward_map(&self) -> Option<&Backward> {
-        match &self.features {
-            Features::Backward(backward) => Some(backward),
-            Features::Given(_) => None,
-        }
     }
 
     /// The same of encoded states, `[rows, d]`.
     pub(super) fn b(&self, weights: &Weights, s: &Tensor<2>) -> Tensor<2> {
-        match &self.features {
-            Features::Backward(backward) => backward.forward(weights, s, self.config.dim),
-            Features::Given(phi) => phi.embed(s.clone()),
-        }
+        self.backward.forward(weights, s, self.config.dim)
     }
 
     pub(super) fn input(&self, weights: &Weights, states: &States, a: Option<Tensor<2>>) -> NetInput {
@@ -208,26 +158,9 @@ impl ObservationModel {
         States { s: self.constants.observations.encode(obs.clone()), obs, ..states.clone() }
     }
 
-    /// Encodings of the actions to choose from, `[n, width]`; nothing with an actor.
-    pub(super) fn choices(&self) -> Option<&Tensor<2>> {
-        self.choices.as_ref()
-    }
-
-    /// Their number; nothing with an actor.
+    /// Number of the actions to choose from; nothing with an actor.
     pub(crate) fn n_choices(&self) -> Option<usize> {
         self.choices.as_ref().map(|choices| choices.dims()[0])
-    }
-
-    /// States once for each action to choose from, and the actions: `[rows * n, ..]`.
-    pub(super) fn with_all_actions(states: &States, all: &Tensor<2>) -> (States, Tensor<2>) {
-        let n = all.dims()[0];
-        let spread = |x: &Tensor<2>| {
-            let [rows, width] = x.dims();
-            x.clone().reshape([rows, 1, width]).repeat(&[1, n, 1]).reshape([rows * n, width])
-        };
-        let rows = states.s.dims()[0];
-        let spread_states = States { obs: spread(&states.obs), s: spread(&states.s), ..states.clone() };
-        (spread_states, all.clone().repeat(&[rows, 1]))
     }
 
     /// F (times 1 - gamma) and value of every action to choose from in states, `[rows * n, ..]`, by one net.
@@ -239,8 +172,10 @@ impl ObservationModel {
     ) -> (Tensor<2>, Tensor<2>) {
         let as_input = self.predictor.is_some() || self.codec.actions().n_actions().is_none();
         if let Some(choices) = self.choices.as_ref().filter(|_| as_input) {
-            let (states, a) = Self::with_all_actions(states, choices);
-            return self.with_action(weights, net, &states, a);
+            let ([n, _], [rows, _]) = (choices.dims(), states.s.dims());
+            let [obs, s] = [&states.obs, &states.s].map(|x| repeat_rows(x, n)); // each state once for each choice
+            let states = States { obs, s, ..states.clone() };
+            return self.with_action(weights, net, &states, choices.clone().repeat(&[rows, 1]));
         }
         let head = self.config.value_head;
         let raw = net.forward(weights, self.input(weights, states, None));
@@ -278,15 +213,16 @@ impl ObservationModel {
         actor.act(actor_weights, self.input(weights, states, None))
     }
 
+    /// The mean over the nets of what `of` gives for each.
+    pub(super) fn mean(&self, of: impl Fn(&TwoInputNet) -> Tensor<2>) -> Tensor<2> {
+        let sum = self.forward.iter().map(of).reduce(|a, b| a + b);
+        sum.map_or_else(|| Tensor::zeros([1, 1], self.params.device()), |sum| sum / self.forward.len() as f64)
+    }
+
     /// Mean value of each action to choose from in states, `[rows * n]`.
     pub(crate) fn action_values(&self, states: &States) -> Vec<f32> {
         let weights = self.params.weights();
-        let values = self.forward.iter().map(|net| self.all_actions(&weights, net, states).1);
-        read(
-            values
-                .reduce(|a, b| a + b)
-                .map_or_else(|| states.s.clone(), |sum| sum / self.forward.len() as f64),
-        )
+        read(self.mean(|net| self.all_actions(&weights, net, states).1))
     }
 
     /// Actions of the actor in states, `[rows * width]`; empty without one.
@@ -300,12 +236,7 @@ impl ObservationModel {
         let weights = self.params.weights();
         let rows = states.s.dims()[0];
         let a: Tensor<2> = upload(a.clone(), [rows, a.len() / rows], self.params.device());
-        let values = self.forward.iter().map(|net| self.with_action(&weights, net, states, a.clone()).1);
-        read(
-            values
-                .reduce(|a, b| a + b)
-                .map_or_else(|| states.s.clone(), |sum| sum / self.forward.len() as f64),
-        )
+        read(self.mean(|net| self.with_action(&weights, net, states, a.clone()).1))
     }
 
     /// States from the host: observations `[rows * dims]`, conditioning inputs and tasks `[groups * (condition + d)]`, beliefs
@@ -321,16 +252,6 @@ impl ObservationModel {
             h: (!beliefs.is_empty())
                 .then(|| upload(beliefs.to_vec(), [groups, beliefs.len() / groups], device)),
         }
-    }
-
-    /// Whether F goes through a predictor.
-    pub fn predicts(&self) -> bool {
-        self.predictor.is_some()
-    }
-
-    /// Numbers in a conditioning input.
-    pub fn condition_width(&self) -> usize {
-        self.condition
     }
 }
 

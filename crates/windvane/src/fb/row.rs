@@ -32,14 +32,14 @@ impl RowNet {
     pub(crate) fn new(
         net: &TwoInputNet,
         weights: &Weights,
-        (backward, backward_weights): (Option<&Backward>, &Weights),
+        (backward, backward_weights): (&Backward, &Weights),
         condition: &[f32],
         dim: usize,
     ) -> Option<Self> {
         match net {
             TwoInputNet::Pair(net) => Some(Self::Pair(Box::new(RowPair::new(net, weights, condition)))),
             TwoInputNet::Film { task, film, state, hidden, out } => {
-                let Backward::Network(backward) = backward? else { return None };
+                let Backward::Network(backward) = backward else { return None };
                 let mut row = RowFilm {
                     backward: RowMlp::new(backward, backward_weights),
                     task: RowMlp::new(task, weights),
@@ -94,7 +94,7 @@ impl RowActor {
     pub(crate) fn new(
         net: &TwoInputNet,
         weights: &Weights,
-        backward: (Option<&Backward>, &Weights),
+        backward: (&Backward, &Weights),
         (condition, linear, unit_ball): (&[f32], usize, bool),
         dim: usize,
     ) -> Option<Self> {
@@ -179,7 +179,7 @@ mod tests {
             let weights = params.weights();
             let condition =
                 [[0.3, -0.2, 1.0, 0.5, -2.0, 0.1, 0.9, -0.4], [1.0, 0.0, -1.0, 0.2, 0.3, 2.0, -0.9, 0.4]];
-            let mut row = RowNet::new(&net, &weights, (Some(&backward), &weights), &condition[0], 6).unwrap();
+            let mut row = RowNet::new(&net, &weights, (&backward, &weights), &condition[0], 6).unwrap();
             for condition in condition {
                 row.fix(&condition);
                 let s = [0.3, -0.7, 0.2];
@@ -204,7 +204,8 @@ mod tests {
         let actor = actor.unwrap();
         let weights = actor.params.weights();
         let (s, z) = ([0.3, -0.7, 0.2], [1.0, 0.5, -2.0, 0.1]);
-        let mut row = actor.row((None, &weights), &[0.0; 6], 4).unwrap();
+        let unused = Backward::Fourier(upload(vec![0.0; 2], [1, 2], &device));
+        let mut row = actor.row((&unused, &weights), &[0.0; 6], 4).unwrap();
         let mut before_tanh = |c: [f32; 2]| {
             let condition = [&c[..], &z].concat();
             row.fix(&condition);

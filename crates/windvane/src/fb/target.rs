@@ -1,5 +1,6 @@
 //! Bellman backups on listed states, on the device: value iteration through given dynamics, then the measure of its policy.
 
+use super::networks::repeat_rows;
 use crate::data::StateTable;
 use crate::nn::{ops, upload, upload_indices};
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
@@ -36,11 +37,7 @@ pub(crate) struct Dynamics {
 impl Dynamics {
     /// Each context's dynamics once for each of its tasks: `[groups * times, ..]`.
     pub(crate) fn repeated(&self, times: usize) -> Self {
-        let repeat = |x: &Tensor<2>| {
-            let [groups, width] = x.dims();
-            x.clone().reshape([groups, 1, width]).repeat(&[1, times, 1]).reshape([groups * times, width])
-        };
-        Self { moving: repeat(&self.moving), staying: repeat(&self.staying) }
+        Self { moving: repeat_rows(&self.moving, times), staying: repeat_rows(&self.staying, times) }
     }
 }
 

@@ -4,6 +4,7 @@ use super::graph::Graph;
 use crate::belief::TransitionSet;
 use crate::data::Codec;
 use crate::data::replay::DeviceCodec;
+use crate::fb::networks::repeat_rows;
 use crate::nn::{read, upload};
 use burn::tensor::{Device, Tensor};
 use std::sync::Arc;
@@ -88,10 +89,8 @@ impl Nodes {
         let (rows, dims, n) = (obs.len() / self.codec.dims(), self.codec.dims(), self.candidates.dims()[0]);
         let device = self.candidates.device();
         let s = self.constants.observations.encode(upload(obs.to_vec(), [rows, dims], &device));
-        let width = s.dims()[1];
-        let s = s.reshape([rows, 1, width]).repeat(&[1, n, 1]).reshape([rows * n, width]);
         let h = (!h.is_empty()).then(|| upload(h.to_vec(), [1, h.len()], &device));
-        read(predictor.predict(s, self.candidates.clone().repeat(&[rows, 1]), h))
+        read(predictor.predict(repeat_rows(&s, n), self.candidates.clone().repeat(&[rows, 1]), h))
     }
 
     /// Where each candidate action leads from states: `[rows * n * dims]`.
