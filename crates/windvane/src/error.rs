@@ -5,6 +5,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use windvane_world::WorldError;
 
+/// What learning gives, or why it could not.
+pub type Result<T, E = LearnError> = std::result::Result<T, E>;
+
 /// Anything that can go wrong while learning, adapting or evaluating.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {

@@ -219,12 +219,12 @@ impl Run {
             Experience::Listed(table) => {
                 let objective = StateEvidenceObjective::new(table.clone(), config, self.seed, at.device)?;
                 let trainer = self.train_belief(objective, at)?;
-                trainer.map(|trainer| Belief::Listed(Arc::new(trainer.objective().model().clone())))
+                trainer.map(|trainer| Belief::Listed(Arc::new(trainer.objective.model.clone())))
             }
             Experience::Observations(replay) => {
                 let objective = TransitionSetObjective::new(replay.clone(), config, self.seed, at.device)?;
                 let trainer = self.train_belief(objective, at)?;
-                trainer.map(|trainer| Belief::Observations(Arc::new(trainer.objective().model().clone())))
+                trainer.map(|trainer| Belief::Observations(Arc::new(trainer.objective.model.clone())))
             }
         })
     }
@@ -323,7 +323,7 @@ impl Run {
         let mut trainer = FbTrainer::new(objective, fb);
         let device = at.device;
         let make = |trainer: &FbTrainer<ListedObjective>| {
-            let model = trainer.objective().model().clone();
+            let model = trainer.objective.model.clone();
             let visited = Visited::listed(&model);
             let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
                 Arc::new(Corrector::listed(self.plan.correction, table, &visited.b, self.seed, device))
@@ -354,7 +354,7 @@ impl Run {
         let width = encoder.as_ref().map_or(0, |belief| belief.dim());
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let model = ObservationModel::new(
-            replay.codec().clone(),
+            replay.codec.clone(),
             conditioner.width(),
             encoder,
             phi,
@@ -373,7 +373,7 @@ impl Run {
         }
         let device = at.device;
         let make = |trainer: &FbTrainer<ObservationObjective>| {
-            let model = trainer.objective().model().clone();
+            let model = trainer.objective.model.clone();
             let visited = Visited::observations(&model, states.clone());
             let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
                 let backward = |obs: &[f32]| model.backward(obs);

@@ -273,7 +273,7 @@ fn a_training_step_reads_nothing_from_the_device() {
         match experience {
             Experience::Listed(table) => {
                 let objective = StateEvidenceObjective::new(table.clone(), config, 1, &device).unwrap();
-                let belief = objective.model().clone();
+                let belief = objective.model.clone();
                 assert_eq!(reads(BeliefTrainer::new(objective, config)), 0, "belief on {env}/{preset}");
                 let model = ListedModel::new(table.clone(), None, fb, 0.0, 1, &device).unwrap();
                 let (_, contexts) = conditioning::listed(&run.method, &table, Some(&belief), (config, fb), 1);
@@ -283,13 +283,13 @@ fn a_training_step_reads_nothing_from_the_device() {
             }
             Experience::Observations(replay) => {
                 let objective = TransitionSetObjective::new(replay.clone(), config, 1, &device).unwrap();
-                let belief = Arc::new(objective.model().clone());
+                let belief = Arc::new(objective.model.clone());
                 assert_eq!(reads(BeliefTrainer::new(objective, config)), 0, "belief on {env}/{preset}");
                 let (conditioner, contexts) =
                     conditioning::observations(&run.method, &replay, Some(&belief), (config, fb), 1);
                 let width = conditioner.width();
                 let model = ObservationModel::new(
-                    replay.codec().clone(),
+                    replay.codec.clone(),
                     width,
                     Some(belief.clone()),
                     None,

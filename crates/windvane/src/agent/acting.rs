@@ -144,7 +144,7 @@ impl Agent {
     pub(super) fn action_repeat(&self) -> usize {
         match &self.model {
             Model::Listed(_) => 1,
-            Model::Observations(model) => model.codec.action_repeat(),
+            Model::Observations(model) => model.codec.action_repeat,
         }
     }
 
@@ -180,7 +180,7 @@ impl Agent {
         let mut rows = rows.map(|(row, obs)| (ready[if ready.len() == 1 { 0 } else { row }], obs));
         match &self.model {
             Model::Listed(model) => {
-                let (table, n) = (&model.table, model.table.actions());
+                let (table, n) = (&model.table, model.table.actions);
                 Some(rows.flat_map(|(ready, obs)| &ready.q[table.nearest(obs) * n..][..n]).copied().collect())
             }
             Model::Observations(model) if ready.iter().any(|ready| ready.plan.is_some()) => {
@@ -191,7 +191,7 @@ impl Agent {
             }
             Model::Observations(model) => {
                 model.n_choices()?;
-                Some(model.action_values(&self.ready_states(model, ready, obs)))
+                Some(model.action_values(&states_in(model, ready, obs)))
             }
         }
     }
@@ -204,24 +204,24 @@ impl Agent {
             return q.chunks_exact(self.candidates()).map(|q| self.best_action(q, enough)).collect();
         }
         let Model::Observations(model) = &self.model else { return Vec::new() };
-        let vectors = model.actions(&self.ready_states(model, ready, obs));
-        let codec = model.codec.actions();
+        let vectors = model.actions(&states_in(model, ready, obs));
+        let codec = &model.codec.actions;
         vectors.chunks_exact(codec.width()).map(|vector| codec.action(0, vector)).collect()
     }
 
     /// The best action under the values `q [n]`; in boxes every push whose value is above `enough` of the best.
     pub(crate) fn best_action(&self, q: &[f32], enough: f32) -> ActionBuf {
         match &self.model {
-            Model::Listed(model) => model.table.discretizer().action(q, enough),
-            Model::Observations(model) => model.codec.actions().candidate_action(argmax(q)),
+            Model::Listed(model) => model.table.discretizer.action(q, enough),
+            Model::Observations(model) => model.codec.actions.candidate_action(argmax(q)),
         }
     }
 
     /// Number of actions that are considered where no actor chooses.
     pub(crate) fn candidates(&self) -> usize {
         match &self.model {
-            Model::Listed(model) => model.table.actions(),
-            Model::Observations(model) => model.codec.actions().n_candidates(),
+            Model::Listed(model) => model.table.actions,
+            Model::Observations(model) => model.codec.actions.n_candidates(),
         }
     }
 
@@ -266,7 +266,7 @@ impl Agent {
         let predictor = self.predictor()?;
         let nodes = self.nodes(&model.codec);
         let rewards = self.rewards(z);
-        let reward: Vec<f32> = nodes.rows().iter().map(|&row| rewards[row]).collect();
+        let reward: Vec<f32> = nodes.rows.iter().map(|&row| rewards[row]).collect();
         let graph = nodes.graph(predictor, h);
         let (v, _) = graph.optimise(&reward, model.config.gamma, self.settings.planner.sweeps);
         Some(NodeValues { v, reachable: nodes.reachability(predictor, h), h: h.to_vec() })
@@ -278,27 +278,9 @@ impl Agent {
         let nodes = self.nodes(&model.codec);
         nodes.between(&plan.v, &plan.reachable, &nodes.after(predictor, obs, &plan.h))
     }
+}
 
-    pub(super) fn ready_states(&self, model: &ObservationModel, ready: &[&Ready], obs: &[f32]) -> States {
-        let groups: Vec<_> = ready.iter().map(|ready| (&ready.known, &ready.z[..])).collect();
-        self.states(model, obs, &groups)
-    }
-
-    /// States as the model takes them: as many observations for each context and its task vector.
-    pub(crate) fn states(
-        &self,
-        model: &ObservationModel,
-        obs: &[f32],
-        groups: &[(&Known, &[f32])],
-    ) -> States {
-        let (mut task, mut beliefs) = (Vec::new(), Vec::new());
-        for (known, z) in groups {
-            let begins = task.len();
-            task.extend_from_slice(&known.input);
-            task.resize(begins + model.condition, 0.0);
-            task.extend_from_slice(z);
-            beliefs.extend_from_slice(&known.belief);
-        }
-        model.states(obs, task, &beliefs, groups.len())
-    }
+/// Observations in the contexts that are ready, as the model takes them.
+pub(super) fn states_in(model: &ObservationModel, ready: &[&Ready], obs: &[f32]) -> States {
+    model.states(obs, &ready.iter().map(|ready| (&ready.known, &ready.z[..])).collect::<Vec<_>>())
 }

@@ -1,10 +1,10 @@
 //! Actions and values of many observations at once, under one belief and task or each under its own.
 
-use super::acting::Ready;
+use super::acting::{Ready, states_in};
 use super::session::Adapted;
 use super::{Acting, Agent, Model};
 use crate::belief::Evidence;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::latent;
 use std::sync::Arc;
 use windvane_world::{Actions, ContextId};
@@ -19,7 +19,7 @@ pub struct Prepared {
 
 impl Agent {
     /// Makes beliefs and task vectors ready to act on: as many of one as of the other, or a single one for all of the other.
-    pub fn prepare(self: &Arc<Self>, beliefs: &[&Adapted], tasks: &[&[f32]]) -> Result<Prepared, LearnError> {
+    pub fn prepare(self: &Arc<Self>, beliefs: &[&Adapted], tasks: &[&[f32]]) -> Result<Prepared> {
         let groups = beliefs.len().max(tasks.len());
         let fits = |count: usize| count == 1 || count == groups;
         if !fits(beliefs.len()) || !fits(tasks.len()) {
@@ -43,7 +43,7 @@ impl Agent {
 
 impl Prepared {
     /// One action for each observation `[rows * dims]`.
-    pub fn act(&self, obs: &[f32]) -> Result<Actions, LearnError> {
+    pub fn act(&self, obs: &[f32]) -> Result<Actions> {
         let rows = self.check(obs)?;
         let mut actions = self.agent.spec().action.actions(rows);
         if rows > 0 {
@@ -55,7 +55,7 @@ impl Prepared {
 
     /// Value F z / d of each of the actions to choose from, `[rows * n]`; of vectors as actions, of the given ones or of those that
     /// an actor chooses, `[rows]`.
-    pub fn q(&self, obs: &[f32], actions: Option<&Actions>) -> Result<Vec<f32>, LearnError> {
+    pub fn q(&self, obs: &[f32], actions: Option<&Actions>) -> Result<Vec<f32>> {
         let rows = self.check(obs)?;
         let wrong = |problem: String| Err(LearnError::config("actions", problem));
         if let Some(actions) = actions {
@@ -71,7 +71,7 @@ impl Prepared {
             return Ok(Vec::new());
         }
         let vectors = match &self.agent.model {
-            Model::Observations(model) if model.codec.actions().n_actions().is_none() => Some(model),
+            Model::Observations(model) if model.codec.actions.n_actions().is_none() => Some(model),
             _ => None,
         };
         if actions.is_some() && vectors.is_none() {
@@ -81,13 +81,13 @@ impl Prepared {
             return Ok(q);
         }
         let Some(model) = vectors else { return Ok(Vec::new()) };
-        let states = self.agent.ready_states(model, &self.ready(), obs);
+        let states = states_in(model, &self.ready(), obs);
         let encoded = match actions {
             None => model.actions(&states),
             Some(actions) => {
                 let mut encoded = Vec::new();
                 (0..rows).for_each(|row| {
-                    model.codec.actions().encode([actions.get(row)].into_iter(), &mut encoded);
+                    model.codec.actions.encode([actions.get(row)].into_iter(), &mut encoded);
                 });
                 encoded
             }
@@ -98,7 +98,7 @@ impl Prepared {
     /// How many values [`Self::q`] has of each observation; nothing where an actor chooses.
     pub fn n_actions(&self) -> Option<usize> {
         match &self.agent.model {
-            Model::Listed(model) => Some(model.table.actions()),
+            Model::Listed(model) => Some(model.table.actions),
             Model::Observations(model) => model.n_choices(),
         }
     }
@@ -108,7 +108,7 @@ impl Prepared {
     }
 
     /// How many observations there are, if each is whole and finite and belongs to a group.
-    fn check(&self, obs: &[f32]) -> Result<usize, LearnError> {
+    fn check(&self, obs: &[f32]) -> Result<usize> {
         let wrong = |problem: String| Err(LearnError::config("observation", problem));
         let dims = &self.agent.spec().observation;
         if !obs.len().is_multiple_of(dims.len()) {

@@ -22,7 +22,7 @@ impl Agent {
     pub(crate) fn node_count(&self) -> usize {
         match &self.model {
             Model::Listed(model) => model.table.states(),
-            Model::Observations(model) => self.nodes(&model.codec).rows().len(),
+            Model::Observations(model) => self.nodes(&model.codec).rows.len(),
         }
     }
 
@@ -30,7 +30,7 @@ impl Agent {
     pub(crate) fn tried(&self, obs: &[f32], action: Action<'_>, next: &[f32]) -> Vec<usize> {
         let Model::Listed(model) = &self.model else { return Vec::new() };
         let (table, mut steps) = (&model.table, Vec::new());
-        table.discretizer().add_steps(obs, action, next, &mut steps);
+        table.discretizer.add_steps(obs, action, next, &mut steps);
         let tokens = steps.into_iter().filter_map(|step| table.token_of(step));
         tokens.map(|token| token as usize / table.width()).collect()
     }
@@ -54,7 +54,7 @@ impl Agent {
                     return (Graph::new(1, 1, vec![], vec![]), vec![]);
                 };
                 let samples = self.sampled(&posterior);
-                let changes = samples.iter().map(|h| nodes.changes(predictor, nodes.observations(), h));
+                let changes = samples.iter().map(|h| nodes.changes(predictor, &nodes.obs, h));
                 let variance = spread(&changes.collect::<Vec<_>>(), model.codec.dims());
                 (nodes.graph(predictor, &posterior.mean), variance)
             }

@@ -18,9 +18,10 @@ pub use session::{Adapted, Session};
 
 use crate::belief::{BeliefConfig, BeliefEncoder, Evidence, StateEvidence, TransitionSet, evidence_of};
 use crate::data::{Codec, EncoderConfig, StateTable};
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::fb::actor::ActorConfig;
 use crate::fb::conditioning::Conditioner;
+pub(crate) use crate::fb::conditioning::Known;
 use crate::fb::tasks::cone_means;
 use crate::fb::{FbConfig, ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, Transitions};
@@ -92,17 +93,6 @@ pub struct Agent {
     nodes: Arc<OnceLock<Nodes>>,
 }
 
-/// What is known of a context, in the form that the model takes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    /// Mean of h, `[dim]`; for Oracle-ID the embedding of its group; empty without.
-    pub(crate) belief: Vec<f32>,
-    /// Conditioning input of observations, `[width]`.
-    pub(crate) input: Vec<f32>,
-    /// Dynamics of listed states, `[vocabulary]`.
-    pub(crate) dynamics: Vec<f32>,
-}
-
 impl Agent {
     /// Joins trained parts.
     pub(crate) fn new(
@@ -148,8 +138,8 @@ impl Agent {
     /// The visible side of its environment.
     pub fn spec(&self) -> &EnvSpec {
         match &self.model {
-            Model::Listed(model) => model.table.world_spec(),
-            Model::Observations(model) => model.codec.spec(),
+            Model::Listed(model) => &model.table.world,
+            Model::Observations(model) => &model.codec.spec,
         }
     }
 
@@ -294,7 +284,7 @@ impl Agent {
     }
 
     /// What a context adds to every task vector; nothing where rewards are taken as they are.
-    pub(crate) fn shift(&self, context: &[Trajectory]) -> Result<Vec<f32>, LearnError> {
+    pub(crate) fn shift(&self, context: &[Trajectory]) -> Result<Vec<f32>> {
         let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
         let seen = match &self.model {
             Model::Listed(model) => {

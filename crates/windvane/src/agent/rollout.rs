@@ -3,7 +3,7 @@
 use super::acting::{Ready, Trail};
 use super::{Acting, Agent};
 use crate::belief::Evidence;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::eval::BeliefMode;
 use crate::latent;
 use windvane_world::protocol::{EvalEpisode, VectorPolicy};
@@ -35,11 +35,7 @@ struct Episode {
 
 impl Agent {
     /// A rollout of one episode after each context trajectory, in the order the episodes will have.
-    pub(crate) fn rollout<'a>(
-        &'a self,
-        contexts: &[&Trajectory],
-        acting: Acting,
-    ) -> Result<Rollout<'a>, LearnError> {
+    pub(crate) fn rollout<'a>(&'a self, contexts: &[&Trajectory], acting: Acting) -> Result<Rollout<'a>> {
         let mut episodes: Vec<Episode> = Vec::with_capacity(contexts.len());
         for (i, trajectory) in contexts.iter().enumerate() {
             // What several episodes share is made once.
@@ -82,14 +78,14 @@ impl VectorRollout<'_> {
             return None;
         };
         let same = table.nearest(goal) == table.nearest(obs);
-        table.discretizer().straight(obs, goal).filter(|_| same)
+        table.discretizer.straight(obs, goal).filter(|_| same)
     }
 }
 
 impl VectorPolicy for VectorRollout<'_> {
     type Error = LearnError;
 
-    fn begin(&mut self, episodes: &[EvalEpisode], _: &[f32]) -> Result<(), LearnError> {
+    fn begin(&mut self, episodes: &[EvalEpisode], _: &[f32]) -> Result<()> {
         for (episode, asked) in self.episodes.iter_mut().zip(episodes) {
             episode.wanted = latent::shifted(self.agent.task(&asked.task.reward), &episode.shift);
             episode.context = asked.context;
@@ -104,7 +100,7 @@ impl VectorPolicy for VectorRollout<'_> {
         obs: &[f32],
         episodes: &mut [EvalEpisode],
         actions: &mut Actions,
-    ) -> Result<(), LearnError> {
+    ) -> Result<()> {
         let dims = self.agent.spec().obs_dim();
         let rows = running.iter().copied().zip(obs.chunks_exact(dims));
         let (which, free): (Vec<usize>, Vec<&[f32]>) =
@@ -129,13 +125,7 @@ impl VectorPolicy for VectorRollout<'_> {
         Ok(())
     }
 
-    fn observe(
-        &mut self,
-        running: &[usize],
-        obs: &[f32],
-        actions: &Actions,
-        next: &[f32],
-    ) -> Result<(), LearnError> {
+    fn observe(&mut self, running: &[usize], obs: &[f32], actions: &Actions, next: &[f32]) -> Result<()> {
         if !self.online {
             return Ok(());
         }

@@ -67,14 +67,14 @@ impl Rows {
             return None;
         }
         let Self { codec, head, forward, predictor, .. } = self;
-        let (s, actions) = (codec.encode(obs), codec.actions());
+        let (s, actions) = (codec.encode(obs), &codec.actions);
         let n = actions.n_candidates();
         let candidates = || (0..n).map(|index| actions.candidate(index));
         // One row for each candidate, so that weights are read once; one row where F has a head for each.
         let (states, with) = match predictor {
             Some((_, predictor)) => {
                 let sa: Vec<f32> = candidates().flat_map(|a| [&s[..], &a].concat()).collect();
-                let scales = codec.change_scale();
+                let scales = &codec.change_scale;
                 let change = predictor.predict(&sa).chunks_exact(scales.len()); // [n, dims]
                 let next = change.flat_map(|change| obs.iter().zip(change.iter().zip(scales)));
                 let next: Vec<f32> = next.map(|(x, (change, scale))| x + change * scale).collect();
@@ -95,6 +95,6 @@ impl Rows {
     /// The action of the actor at `obs`; nothing without one.
     pub(super) fn act(&mut self, obs: &[f32]) -> Option<ActionBuf> {
         let s = self.codec.encode(obs);
-        Some(self.codec.actions().action(0, self.actor.as_mut()?.act(&s)))
+        Some(self.codec.actions.action(0, self.actor.as_mut()?.act(&s)))
     }
 }

@@ -16,7 +16,7 @@ use super::rows::Rows;
 use super::task::{Inference, TaskCode};
 use super::{Acting, Agent, Confidence, Model, TaskPolicy};
 use crate::belief::{Evidence, Posteriors, fits};
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::eval::BeliefMode;
 use crate::fb::conditioning::Conditioner;
 use crate::latent;
@@ -54,7 +54,7 @@ pub struct Session {
 
 impl Agent {
     /// Takes in what was seen of the dynamics; nothing at all is allowed.
-    pub fn adapt(&self, context: &[Trajectory]) -> Result<Adapted, LearnError> {
+    pub fn adapt(&self, context: &[Trajectory]) -> Result<Adapted> {
         if let Some(trajectory) = context.iter().find(|trajectory| !fits(self.spec(), trajectory)) {
             let width = trajectory.observations().len() / (trajectory.len() + 1);
             let problem = format!("observations of {width} numbers, expected {}", self.spec().obs_dim());
@@ -68,7 +68,7 @@ impl Agent {
     }
 
     /// The task vector of a prompt.
-    pub fn infer(&self, prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {
+    pub fn infer(&self, prompt: &Prompt, inference: Inference) -> Result<TaskCode> {
         self.visited.task(prompt, self.spec(), inference, |states| self.backward(states))
     }
 
@@ -78,7 +78,7 @@ impl Agent {
     }
 
     /// Whether a task vector is one of the agent's.
-    pub(super) fn check_task(&self, z: &[f32]) -> Result<(), LearnError> {
+    pub(super) fn check_task(&self, z: &[f32]) -> Result<()> {
         if z.len() == self.dim() && z.iter().all(|x| x.is_finite()) {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Agent {
     }
 
     /// The task vector of a reward by its value at each of the [`Agent::visited`] states.
-    pub fn infer_labelled(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode, LearnError> {
+    pub fn infer_labelled(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode> {
         self.visited.task_of(rewards, inference)
     }
 }
@@ -102,7 +102,7 @@ impl Adapted {
         let Self { agent, evidence, .. } = self;
         let least = match &agent.model {
             Model::Listed(_) => 0,
-            Model::Observations(model) => agent.settings.belief.min_context / model.codec.action_repeat(),
+            Model::Observations(model) => agent.settings.belief.min_context / model.codec.action_repeat,
         };
         let posterior = self.posterior();
         let relative = match &agent.conditioner {
@@ -117,7 +117,7 @@ impl Adapted {
     }
 
     /// Takes a task, by projection.
-    pub fn task(&self, prompt: &Prompt) -> Result<Session, LearnError> {
+    pub fn task(&self, prompt: &Prompt) -> Result<Session> {
         self.task_by(prompt, Inference::Projection)
     }
 
@@ -127,12 +127,12 @@ impl Adapted {
     }
 
     /// Takes a task.
-    pub fn task_by(&self, prompt: &Prompt, inference: Inference) -> Result<Session, LearnError> {
+    pub fn task_by(&self, prompt: &Prompt, inference: Inference) -> Result<Session> {
         self.session(self.agent.infer(prompt, inference)?)
     }
 
     /// Takes a task whose vector is known.
-    pub fn session(&self, task: TaskCode) -> Result<Session, LearnError> {
+    pub fn session(&self, task: TaskCode) -> Result<Session> {
         self.agent.check_task(&task.z)?;
         let dims = self.agent.spec().obs_dim();
         let limit = |dim: usize| {
@@ -178,13 +178,13 @@ impl Session {
     }
 
     /// Takes another task; what was learned of the dynamics stays.
-    pub fn retask(&mut self, prompt: &Prompt) -> Result<(), LearnError> {
+    pub fn retask(&mut self, prompt: &Prompt) -> Result<()> {
         let task = self.adapted.agent.infer(prompt, self.task.inference)?;
         self.take(task)
     }
 
     /// Takes another task whose vector is known.
-    pub fn take(&mut self, task: TaskCode) -> Result<(), LearnError> {
+    pub fn take(&mut self, task: TaskCode) -> Result<()> {
         self.adapted.agent.check_task(&task.z)?;
         self.task = task;
         self.restart();
@@ -207,7 +207,7 @@ impl Session {
     }
 
     /// The next action.
-    pub fn act(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
+    pub fn act(&mut self, obs: &[f32]) -> Result<ActionBuf> {
         self.check(obs)?;
         if let Some(held) = self.trail.next() {
             return Ok(held);
@@ -218,7 +218,7 @@ impl Session {
     }
 
     /// The action that F chooses at `obs`, whatever is being held.
-    pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
+    pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf> {
         self.check(obs)?;
         let q = self.q(obs);
         let Adapted { agent, evidence, .. } = &self.adapted;
@@ -241,13 +241,13 @@ impl Session {
     }
 
     /// Value F z / d of each action at `obs`; empty where an actor chooses.
-    pub fn values(&mut self, obs: &[f32]) -> Result<Vec<f32>, LearnError> {
+    pub fn values(&mut self, obs: &[f32]) -> Result<Vec<f32>> {
         self.check(obs)?;
         Ok(self.q(obs).unwrap_or_default())
     }
 
     /// Sees where an action led. Only a session that is [`Session::online`] learns from it.
-    pub fn observe(&mut self, obs: &[f32], action: &ActionBuf, next: &[f32]) -> Result<(), LearnError> {
+    pub fn observe(&mut self, obs: &[f32], action: &ActionBuf, next: &[f32]) -> Result<()> {
         self.check(obs)?;
         self.check(next)?;
         let spec = self.adapted.agent.spec();
@@ -275,14 +275,14 @@ impl Session {
     }
 
     /// Takes in another context instead of all that was seen so far.
-    pub fn reset(&mut self, context: &[Trajectory]) -> Result<(), LearnError> {
+    pub fn reset(&mut self, context: &[Trajectory]) -> Result<()> {
         self.adapted = self.adapted.agent.adapt(context)?;
         self.restart();
         self.update();
         Ok(())
     }
 
-    fn check(&self, obs: &[f32]) -> Result<(), LearnError> {
+    fn check(&self, obs: &[f32]) -> Result<()> {
         let wrong = |problem: String| Err(LearnError::config("observation", problem));
         let dims = &self.adapted.agent.spec().observation;
         if obs.len() != dims.len() {

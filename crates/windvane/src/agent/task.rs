@@ -1,6 +1,6 @@
 //! From a prompt to a task vector: z = E[r(s) B(s)] over visited states, or the z whose B(s) z comes nearest to the reward.
 
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::fb::{ListedModel, ObservationModel};
 use crate::latent;
 use crate::linalg::cholesky_solve;
@@ -58,13 +58,7 @@ impl Visited {
         let mut states = vec![0.0; table.states() * table.spec().obs_dim()];
         let rows = states.chunks_exact_mut(table.spec().obs_dim());
         rows.enumerate().for_each(|(state, obs)| table.write_obs(state, obs));
-        Self {
-            states,
-            shares: table.rho().to_vec(),
-            b: model.backward(),
-            dim: model.config.dim,
-            centred: false,
-        }
+        Self { states, shares: table.rho.clone(), b: model.backward(), dim: model.config.dim, centred: false }
     }
 
     /// Observations `[rows * dims]`, each as often visited as the others.
@@ -88,7 +82,7 @@ impl Visited {
         spec: &EnvSpec,
         inference: Inference,
         backward: impl Fn(&[f32]) -> Vec<f32>,
-    ) -> Result<TaskCode, LearnError> {
+    ) -> Result<TaskCode> {
         let mut sum = vec![0.0; self.dim];
         let mut fit: Option<f64> = None;
         for (weight, part) in prompt.check(spec)? {
@@ -122,7 +116,7 @@ impl Visited {
     }
 
     /// The task vector of a reward whose value at every visited state is known, `[rows]`.
-    pub fn task_of(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode, LearnError> {
+    pub fn task_of(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode> {
         let wrong = |problem: String| LearnError::Config { origin: "task".into(), problem };
         if rewards.len() != self.shares.len() {
             let problem = format!("{} rewards of {} visited states", rewards.len(), self.shares.len());
@@ -190,7 +184,7 @@ impl Visited {
 }
 
 /// A reward of 0 at all visited states has no direction.
-fn refuse_nothing(z: &[f32]) -> Result<(), LearnError> {
+fn refuse_nothing(z: &[f32]) -> Result<()> {
     if z.iter().any(|x| x.abs() >= 1e-9) {
         return Ok(());
     }
@@ -199,7 +193,7 @@ fn refuse_nothing(z: &[f32]) -> Result<(), LearnError> {
 }
 
 /// A reward that is the same everywhere wants nothing, so no task vector stands for it; one that is 0 has an error of its own.
-fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<(), LearnError> {
+fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<()> {
     match rewards {
         [first, rest @ ..] if *first != 0.0 && rest.iter().all(|r| r == first) => Err(LearnError::Config {
             origin: "task".into(),
@@ -247,7 +241,7 @@ mod tests {
         Visited { b: backward(&states), shares: vec![0.01; 100], states, dim: 3, centred: false }
     }
 
-    fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {
+    fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode> {
         visited().task(prompt, &spec(), inference, backward)
     }
 

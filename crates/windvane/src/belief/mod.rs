@@ -84,9 +84,6 @@ pub struct BeliefConfig {
 pub enum Posterior {
     /// The transformer (paper).
     Encoder,
-    /// The mean of the groups' embeddings, each weighted by how likely it makes the context: Bayes' rule through the
-    /// predictor, over the dynamics that were met in training.
-    Embeddings,
     /// Bayesian linear regression through a linear decoder: exact, without a transformer, right beyond the dynamics that were
     /// met in training. The decoder is learned from an embedding of each training group.
     Regression,

@@ -12,7 +12,7 @@ use super::known_contexts::KnownContexts;
 use super::trainer::BeliefObjective;
 use super::{BeliefConfig, BeliefEncoder, Evidence, Gaussian, Posteriors, ood};
 use crate::data::StateTable;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{
     Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, read, upload,
     upload_indices,
@@ -44,9 +44,9 @@ const CHUNK: usize = 64;
 /// A belief encoder of listed states with its weights.
 #[derive(Clone, Debug)]
 pub struct StateEvidence {
-    config: BeliefConfig,
-    table: Arc<StateTable>,
-    params: Params,
+    pub(crate) config: BeliefConfig,
+    pub(crate) table: Arc<StateTable>,
+    pub(crate) params: Params,
     transformer: SetTransformer,
     /// From a state's features to the mean and log-std of h there and the trust in known contexts; one map for all states.
     read: Linear,
@@ -93,7 +93,7 @@ impl Constants {
             }
             row[at + s] = IDENTITY;
         }
-        let state_of = |token: usize| token / table.width() / table.actions();
+        let state_of = |token: usize| token / table.width() / table.actions;
         let enters: Vec<i64> = table.successors().iter().map(|&s| i64::from(s)).collect();
         let leaves =
             enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
@@ -124,10 +124,10 @@ fn kinds(table: &StateTable) -> (Vec<i64>, usize) {
     let mut known: BTreeMap<(usize, Vec<i32>), i64> = BTreeMap::new();
     let kind = |(token, &to): (usize, &u32)| {
         let pair = token / table.width();
-        let from = place(pair / table.actions());
+        let from = place(pair / table.actions);
         let step = place(to as usize).iter().zip(&from).map(|(to, from)| (to - from) as i32).collect();
         let next = known.len() as i64;
-        *known.entry((pair % table.actions(), step)).or_insert(next)
+        *known.entry((pair % table.actions, step)).or_insert(next)
     };
     let kinds = table.successors().iter().enumerate().map(kind).collect();
     (kinds, known.len())
@@ -135,12 +135,7 @@ fn kinds(table: &StateTable) -> (Vec<i64>, usize) {
 
 impl StateEvidence {
     /// An untrained encoder for the tokens of `table`.
-    pub fn new(
-        table: Arc<StateTable>,
-        config: &BeliefConfig,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
+    pub fn new(table: Arc<StateTable>, config: &BeliefConfig, seed: u64, device: &Device) -> Result<Self> {
         let device = &device.clone().without_autodiff();
         let constants = Constants::new(&table, device);
         let mut params = Params::new(device, seed);
@@ -160,21 +155,6 @@ impl StateEvidence {
             constants,
             table,
         })
-    }
-
-    /// The settings it was built with.
-    pub fn config(&self) -> &BeliefConfig {
-        &self.config
-    }
-
-    /// The listed states.
-    pub fn table(&self) -> &Arc<StateTable> {
-        &self.table
-    }
-
-    /// Its weights, to read them from a file.
-    pub fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
     }
 
     /// The Gaussians of evidence `[contexts * states * 2]`; `hidden` names, for each context (or for none), groups that are not
@@ -308,7 +288,7 @@ impl BeliefEncoder for StateEvidence {
         let (before, mut steps) = (evidence.clone(), Vec::new());
         let dims = self.table.spec().obs_dim();
         for (pair, &action) in obs.windows(2 * dims).step_by(dims).zip(actions) {
-            self.table.discretizer().add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
+            self.table.discretizer.add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
         }
         for token in steps.into_iter().filter_map(|step| self.table.token_of(step)) {
             self.table.add_evidence(token as usize, evidence);
@@ -347,7 +327,7 @@ fn rows_of(evidence: &[&Evidence]) -> Vec<f32> {
 /// The ELBO of a [`StateEvidence`]: from part of a group's transitions, predict the outcome of all of them.
 #[derive(Debug)]
 pub(crate) struct StateEvidenceObjective {
-    model: StateEvidence,
+    pub(crate) model: StateEvidence,
     sampler: ContextSampler,
     seed: u64,
 }
@@ -359,15 +339,10 @@ impl StateEvidenceObjective {
         config: &BeliefConfig,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let model = StateEvidence::new(table.clone(), config, seed, device)?;
         let sampler = ContextSampler::new(table, config.context, model.params.device());
         Ok(Self { model, sampler, seed })
-    }
-
-    /// The encoder as it stands.
-    pub(crate) fn model(&self) -> &StateEvidence {
-        &self.model
     }
 }
 
@@ -444,8 +419,8 @@ mod tests {
             let group = rng.random_range(0..3);
             assert_eq!(groups, &[group]);
             let mut evidence = vec![0.0; table.states() * 2];
-            for position in ContextSampler::draw_positions(&table, &config, &mut rng, group) {
-                table.add_evidence(table.tokens()[position] as usize, &mut evidence);
+            for position in sampler.draw_positions(&mut rng, group) {
+                table.add_evidence(table.tokens[position] as usize, &mut evidence);
             }
             for (s, seen) in evidence.chunks_exact(2).enumerate() {
                 assert_eq!(
@@ -454,7 +429,7 @@ mod tests {
                 );
             }
             let mut shares = vec![0.0; table.vocabulary()];
-            table.write_shares(&table.groups()[group].counts, &mut shares);
+            table.write_shares(&table.groups[group].counts, &mut shares);
             assert_eq!(truth[i * table.vocabulary()..][..table.vocabulary()], shares);
         }
     }

@@ -21,7 +21,7 @@ struct Act {
 pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<Built, LearnError> {
     let mut file = TensorFile::default();
     let (model, contexts) = fb::model(plan, replay, device, &mut file)?;
-    let codec = replay.codec().clone();
+    let codec = replay.codec.clone();
     let obs = replay.host_state(0).to_vec();
     // Some task: B of the state that it is in.
     let (input, z) = (&contexts.inputs[..plan.belief.dim], model.backward(&obs));

@@ -33,7 +33,7 @@ pub(super) fn listed(plan: &Plan, table: &Arc<StateTable>, device: &Device) -> R
         Ok(ListedObjective::new(model, contexts, distribution, SEED))
     })?;
     file.insert_word("states", table.states());
-    file.insert_word("actions", table.actions());
+    file.insert_word("actions", table.actions);
     file.insert_word("width", table.width());
     Ok(training(FbTrainer::new(objective, fb), file, fb.steps))
 }
@@ -46,12 +46,12 @@ pub(super) fn model(
     file: &mut TensorFile,
 ) -> Result<(ObservationModel, conditioning::TrainingContexts), LearnError> {
     let Plan { belief: config, fb, actor, .. } = plan;
-    let belief = TransitionSet::new(replay.codec().clone(), replay.groups(), config, SEED, device)?;
+    let belief = TransitionSet::new(replay.codec.clone(), replay.groups(), config, SEED, device)?;
     let (conditioner, contexts) =
         conditioning::observations(method()?, replay, Some(&belief), (config, fb), SEED);
     let width = conditioner.width();
     file.insert_values("data/input".to_owned(), contexts.inputs.clone(), [contexts.groups.len(), width]);
-    let codec = replay.codec().clone();
+    let codec = replay.codec.clone();
     let model = ObservationModel::new(codec, width, Some(Arc::new(belief)), None, (fb, actor), SEED, device)?;
     Ok((model, contexts))
 }

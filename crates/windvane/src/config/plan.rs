@@ -220,11 +220,6 @@ impl Plan {
                     "\"fb.gap_coef\" and \"fb.mixture_tasks\" are for listed states; expected 0".into()
                 );
             }
-            () if belief.posterior == Posterior::Embeddings && belief.embeddings == 0.0 => {
-                return bad(
-                    "\"belief.posterior\" is \"embeddings\"; expected \"belief.embeddings\" above 0".into()
-                );
-            }
             () if belief.posterior == Posterior::Regression && belief.decoder != Decoder::Linear => {
                 return bad(
                     "\"belief.posterior\" is \"regression\"; expected \"belief.decoder\" to be \"linear\""

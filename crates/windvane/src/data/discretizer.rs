@@ -5,7 +5,7 @@
 //! pushes along several axes at once where each of them leads on, and so slides along what blocks one of them.
 
 use super::EncoderConfig;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use windvane_world::{Action, ActionBuf, ActionSpace, Dim, EnvSpec};
 
 /// A push along an axis weaker than this share of the strongest says nothing.
@@ -42,7 +42,7 @@ pub struct StateStep {
 
 impl Discretizer {
     /// A discretizer of an environment; an error if it is not finite and `config` does not make it so.
-    pub fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self, LearnError> {
+    pub fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self> {
         let bad = |problem: String| LearnError::Config { origin: world.name.clone(), problem };
         match &world.action {
             _ if config.box_side < 0.0 || !config.box_side.is_finite() => {

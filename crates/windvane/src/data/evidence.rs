@@ -8,7 +8,7 @@ impl StateTable {
     /// blocked, that is, was the only state that a move without effect could have led to.
     pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
         let pair = token / self.width();
-        let from = pair / self.actions();
+        let from = pair / self.actions;
         let entered = self.successors()[token] as usize;
         evidence[from * 2] = 1.0;
         evidence[entered * 2] = 1.0;
@@ -24,7 +24,7 @@ impl StateTable {
     /// one into a state that was entered takes so much from it.
     pub(crate) fn trust(&self, p: &mut [f32], evidence: &[f32], persistence: f32) {
         for (pair, p) in p.chunks_exact_mut(self.width()).enumerate() {
-            let (outcomes, from) = (self.outcomes(pair), (pair / self.actions()) as u32);
+            let (outcomes, from) = (self.outcomes(pair), (pair / self.actions) as u32);
             let Some(stay) = outcomes.iter().position(|&to| to == from) else { continue };
             for (way, &to) in outcomes.iter().enumerate().filter(|(way, _)| *way != stay) {
                 let [entered, blocked] = [evidence[to as usize * 2], evidence[to as usize * 2 + 1]];
@@ -53,7 +53,7 @@ impl StateTable {
     /// The dynamics that a group's data shows, `[vocabulary]`; the `average` where it tried nothing.
     pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
         let mut shares = vec![0.0; self.vocabulary()];
-        self.write_shares(&self.groups()[group].counts, &mut shares);
+        self.write_shares(&self.groups[group].counts, &mut shares);
         self.fill_untried(&mut shares, average);
         shares
     }
@@ -70,7 +70,7 @@ impl StateTable {
     /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.
     pub fn average(&self) -> Vec<f32> {
         let (mut sums, mut shares) = (vec![0.0; self.vocabulary()], vec![0.0; self.vocabulary()]);
-        for group in self.groups() {
+        for group in &self.groups {
             self.write_shares(&group.counts, &mut shares);
             sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
         }
@@ -80,7 +80,7 @@ impl StateTable {
                 row.iter_mut().for_each(|x| *x /= total);
             } else {
                 // What was never tried is taken to change nothing, if that is possible.
-                let state = (pair / self.actions()) as u32;
+                let state = (pair / self.actions) as u32;
                 let stay = self.outcomes(pair).iter().position(|&s| s == state);
                 row[stay.unwrap_or(0)] = 1.0;
             }
@@ -93,7 +93,7 @@ impl StateTable {
         let mut open = vec![0.0_f32; self.states()];
         for (pair, p) in p.chunks_exact(self.width()).enumerate() {
             let ways = self.outcomes(pair).iter().zip(p);
-            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / self.actions()) {
+            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / self.actions) {
                 open[to as usize] = open[to as usize].max(*p);
             }
         }
@@ -116,7 +116,7 @@ mod tests {
             let mut p = vec![0.0; table.vocabulary()];
             let pairs = || (0..table.pairs()).filter(|&pair| table.outcomes(pair).len() == 2);
             let way = |pair: usize| {
-                let from = (pair / table.actions()) as u32;
+                let from = (pair / table.actions) as u32;
                 let to = table.outcomes(pair).iter().position(|&to| to != from).unwrap();
                 (pair * table.width() + to, table.outcomes(pair)[to] as usize)
             };

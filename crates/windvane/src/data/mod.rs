@@ -74,8 +74,8 @@ impl Experience {
     /// The visible side of the environment.
     pub fn spec(&self) -> &EnvSpec {
         match self {
-            Self::Listed(table) => table.world_spec(),
-            Self::Observations(replay) => replay.codec().spec(),
+            Self::Listed(table) => &table.world,
+            Self::Observations(replay) => &replay.codec.spec,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::actions::ActionCodec;
 use super::encoder::{DeviceEncoder, ObservationEncoder, moments};
 use super::{EncoderConfig, split_groups};
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::nn::{upload, upload_indices};
 use burn::tensor::{Device, Int, Tensor};
 use rand::RngExt as _;
@@ -26,17 +26,18 @@ pub(crate) const CONSTANTS: &[f64] = &[TOKEN_GAIN as f64, SAMPLE as f64, TRIES a
 /// How observations, actions and transitions of one environment look to networks: all that an agent keeps of its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Codec {
-    spec: EnvSpec,
-    observations: ObservationEncoder,
-    actions: ActionCodec,
-    action_repeat: usize,
+    pub(crate) spec: EnvSpec,
+    pub(crate) observations: ObservationEncoder,
+    pub(crate) actions: ActionCodec,
+    /// Environment steps that an action is held.
+    pub(crate) action_repeat: usize,
     /// Standard deviation of the change of each coordinate over a held action.
-    change_scale: Vec<f32>,
+    pub(crate) change_scale: Vec<f32>,
 }
 
 impl Codec {
     /// The codec that `config` asks for, scaled by what `data` holds.
-    pub fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self, LearnError> {
+    pub fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self> {
         let actions = ActionCodec::new(&data.spec().action, config)?;
         let mut rng = stream(seed, "memory", &[]);
         let (mut sample, mut changes) = (Vec::new(), Vec::new());
@@ -69,31 +70,6 @@ impl Codec {
             return Err("the codec does not fit its environment and settings".into());
         }
         Ok(())
-    }
-
-    /// The visible side of the environment.
-    pub fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
-    /// The encoder of observations.
-    pub fn observations(&self) -> &ObservationEncoder {
-        &self.observations
-    }
-
-    /// The codec of actions.
-    pub fn actions(&self) -> &ActionCodec {
-        &self.actions
-    }
-
-    /// Environment steps that an action is held.
-    pub fn action_repeat(&self) -> usize {
-        self.action_repeat
-    }
-
-    /// Standard deviation of the change of each coordinate over a held action.
-    pub fn change_scale(&self) -> &[f32] {
-        &self.change_scale
     }
 
     /// Numbers in an observation.
@@ -169,8 +145,8 @@ impl DeviceCodec {
 /// A data set on the device, and how rows of it are drawn.
 #[derive(Debug)]
 pub struct Replay {
-    data: Episodes,
-    codec: Arc<Codec>,
+    pub(crate) data: Episodes,
+    pub(crate) codec: Arc<Codec>,
     constants: DeviceCodec,
     /// Groups that are learned from, and those that are held out to measure on.
     learned: Vec<usize>,
@@ -216,7 +192,7 @@ impl Replay {
         [held_out, shortest]: [f64; 2],
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let shortest = (shortest as usize).max(config.action_repeat);
         let enough = |group| data.group_episodes(group).filter(|&e| data.length(e) >= shortest).count() >= 2;
         if let Some(group) = (0..data.groups()).find(|&group| !enough(group)) {
@@ -227,7 +203,7 @@ impl Replay {
         let codec = Arc::new(Codec::new(&data, config, seed)?);
         let device = device.clone().without_autodiff();
         let (learned, held_groups) = split_groups(&data, held_out);
-        let (dims, repeat, width) = (codec.dims(), codec.action_repeat(), codec.actions().width());
+        let (dims, repeat, width) = (codec.dims(), codec.action_repeat, codec.actions.width());
         let rows = data.transitions() + data.episodes();
         let mut observations = Vec::with_capacity(rows * dims);
         let (mut actions, mut not_terminal) = (Vec::with_capacity(rows * width), Vec::with_capacity(rows));
@@ -238,11 +214,11 @@ impl Replay {
             for start in 0..=length {
                 let begins = actions.len();
                 if start + repeat <= length {
-                    codec.actions().encode((start..start + repeat).map(|step| taken.get(step)), &mut actions);
+                    codec.actions.encode((start..start + repeat).map(|step| taken.get(step)), &mut actions);
                 } else {
                     actions.resize(begins + width, 0.0);
                 }
-                let index = codec.actions().index(&actions[begins..]);
+                let index = codec.actions.index(&actions[begins..]);
                 indices.push(index.unwrap_or(0) as i64);
                 held.push(index.is_some());
                 let over = data.terminated(episode) && start + repeat == length;
@@ -261,21 +237,6 @@ impl Replay {
             learned,
             held_out: held_groups,
         })
-    }
-
-    /// The data set.
-    pub fn data(&self) -> &Episodes {
-        &self.data
-    }
-
-    /// How it looks to networks.
-    pub fn codec(&self) -> &Arc<Codec> {
-        &self.codec
-    }
-
-    /// The codec's constants on the device.
-    pub fn constants(&self) -> &DeviceCodec {
-        &self.constants
     }
 
     /// Number of groups that are learned from.

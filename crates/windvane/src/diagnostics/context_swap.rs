@@ -105,14 +105,14 @@ fn choices(agent: &Agent, known: &Known, seed: u64) -> Vec<f32> {
         match &agent.model {
             Model::Listed(model) => {
                 let q = model.action_values(&known.dynamics, z);
-                all.extend(q.chunks_exact(model.table.actions()).map(|q| argmax(q) as f32));
+                all.extend(q.chunks_exact(model.table.actions).map(|q| argmax(q) as f32));
             }
             Model::Observations(model) => {
                 let obs: Vec<f32> = (0..STATES)
                     .flat_map(|_| &agent.visited.states[pick() * dims..][..dims])
                     .copied()
                     .collect();
-                let states = agent.states(model, &obs, &[(known, z)]);
+                let states = model.states(&obs, &[(known, z)]);
                 match model.n_choices() {
                     Some(n) => {
                         all.extend(model.action_values(&states).chunks_exact(n).map(|q| argmax(q) as f32));

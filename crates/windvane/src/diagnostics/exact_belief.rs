@@ -110,7 +110,7 @@ impl Examiner<'_> {
         let mut sums = vec![(0.0, 0.0); table.states()];
         for (pair, p) in dynamics.chunks_exact(table.width()).enumerate() {
             let ways = table.outcomes(pair).iter().zip(p);
-            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / table.actions()) {
+            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / table.actions) {
                 sums[to as usize].0 += p;
                 sums[to as usize].1 += 1.0;
             }

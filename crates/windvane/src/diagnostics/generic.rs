@@ -40,7 +40,7 @@ pub(super) fn findings(
 }
 
 fn about_data(agent: &Agent, model: &ObservationModel) -> Option<Finding> {
-    let (states, scale) = (&agent.visited.states, model.codec.change_scale());
+    let (states, scale) = (&agent.visited.states, &model.codec.change_scale);
     let dims = scale.len();
     let net = NET.min(states.len() / dims / 2);
     let nearest = |state: &[f32]| {
@@ -86,7 +86,7 @@ fn about_forward(agent: &Agent, model: &ObservationModel, seed: u64) -> Vec<Find
         groups.push((&known, &agent.visited.b[goal * dim..][..dim]));
         (0..per_task).for_each(|_| obs.extend_from_slice(&agent.visited.states[pick() * dims..][..dims]));
     }
-    let states = agent.states(model, &obs, &groups);
+    let states = model.states(&obs, &groups);
     let Some(n) = model.n_choices() else {
         return about_actor(model, &states, per_task * TASKS).into_iter().collect();
     };
@@ -111,7 +111,7 @@ fn about_actor(
     rows: usize,
 ) -> Option<Finding> {
     let acted = model.values_of(states, model.actions(states));
-    let candidates = model.codec.actions().candidates();
+    let candidates = model.codec.actions.candidates();
     let mut best = vec![f32::NEG_INFINITY; rows];
     for candidate in &candidates {
         let values = model.values_of(states, candidate.repeat(rows));

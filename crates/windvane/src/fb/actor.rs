@@ -3,7 +3,7 @@
 use super::config::FbConfig;
 use super::networks::{Backward, NetInput, TwoInputNet};
 use super::row::RowActor;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Params, Weights, upload};
 use burn::tensor::{Device, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
@@ -98,7 +98,7 @@ impl Actor {
         (fb, config): (&FbConfig, &ActorConfig),
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let mut params = Params::new(device, seed);
         let linear = if config.linear { condition } else { 0 };
         let (seen, output) = (condition - linear, action * (1 + linear));

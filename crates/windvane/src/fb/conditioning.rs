@@ -70,6 +70,17 @@ impl Conditioner {
     }
 }
 
+/// What is known of a context, in the form that the model takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Mean of h, `[dim]`; for Oracle-ID the embedding of its group; empty without.
+    pub(crate) belief: Vec<f32>,
+    /// Conditioning input of observations, `[width]`.
+    pub(crate) input: Vec<f32>,
+    /// Dynamics of listed states, `[vocabulary]`.
+    pub(crate) dynamics: Vec<f32>,
+}
+
 /// Contexts that F is trained in, each computed once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrainingContexts {
@@ -95,7 +106,7 @@ pub(crate) fn listed(
     (config, fb): (&BeliefConfig, &FbConfig),
     seed: u64,
 ) -> (Conditioner, TrainingContexts) {
-    let (average, groups) = (table.average(), table.groups().len());
+    let (average, groups) = (table.average(), table.groups.len());
     let mut all = TrainingContexts::default();
     match (method.condition, belief) {
         (Condition::Belief, Some(belief)) => {

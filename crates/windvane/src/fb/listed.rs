@@ -3,13 +3,13 @@
 use super::conditioning::TrainingContexts;
 use super::config::{FbConfig, ForwardForm};
 use super::loss;
-use super::networks::{Backward, repeat_rows};
+use super::networks::{Backward, ForwardValue, repeat_rows};
 use super::target::{BackedUp, Backup, Dynamics, policy};
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
 use super::tokens::TokenNet;
 use super::trainer::FbObjective;
 use crate::data::{StateTable, bad_setting};
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Params, Weights, ops, read, upload, upload_indices};
 use crate::train::Metrics;
 use burn::tensor::{Device, Tensor};
@@ -47,7 +47,7 @@ impl ListedModel {
         persistence: f32,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let device = &device.clone().without_autodiff();
         let states = table.states();
         let mut config = config.clone();
@@ -101,7 +101,7 @@ impl ListedModel {
         local: [Tensor<3>; 2],
         z: &Tensor<2>,
         reward: Tensor<2>,
-    ) -> (Tensor<2>, Tensor<2>) {
+    ) -> ForwardValue {
         let raw = self.net.forward(weights, local, reward);
         let rows = raw.dims()[0] * self.heads();
         self.config.value_head.assemble(raw.reshape([rows, self.config.value_head.width(self.config.dim)]), z)
@@ -188,7 +188,7 @@ impl ListedModel {
 /// The objective of F and B on listed states.
 #[derive(Debug)]
 pub(crate) struct ListedObjective {
-    model: ListedModel,
+    pub(crate) model: ListedModel,
     contexts: TrainingContexts,
     distribution: TaskDistribution,
     /// Dynamics of the contexts as the predictor tells them, `[contexts, vocabulary]`, and as the data of their groups shows
@@ -234,11 +234,6 @@ impl ListedObjective {
         let dynamics = upload(contexts.dynamics.clone(), [count, vocabulary], device);
         Self { model, contexts, distribution, dynamics, data_dynamics, goals, seed }
     }
-
-    /// The model as it stands.
-    pub(crate) fn model(&self) -> &ListedModel {
-        &self.model
-    }
 }
 
 impl FbObjective for ListedObjective {
@@ -282,7 +277,7 @@ impl FbObjective for ListedObjective {
 
     fn loss(&self, batch: &ListedBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
         let (model, config) = (&self.model, &self.model.config);
-        let (states, actions, dim) = (model.table.states(), model.table.actions(), config.dim);
+        let (states, actions, dim) = (model.table.states(), model.table.actions, config.dim);
         let Tasks { z, is_goal } = &batch.tasks;
         let groups = z.dims()[0];
         let local = model.backup.local(&batch.seen);
@@ -363,12 +358,12 @@ impl ListedObjective {
     /// by the target's F.
     fn state_estimates(
         &self,
-        (f, value): (Tensor<2>, Tensor<2>),
+        (f, value): ForwardValue,
         reward: &Tensor<2>,
         b: &Tensor<2>,
     ) -> (Tensor<2>, Tensor<3>) {
         let model = &self.model;
-        let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions(), model.config.gamma);
+        let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions, model.config.gamma);
         let m = model.measured(f, b);
         let width = m.dims()[1];
         if model.heads() == 1 {
@@ -387,7 +382,7 @@ impl ListedObjective {
 /// Rows of F for each state: one for each action, or one for U.
 fn heads(table: &StateTable, config: &FbConfig) -> usize {
     match config.forward {
-        ForwardForm::Paper => table.actions(),
+        ForwardForm::Paper => table.actions,
         ForwardForm::Predictor => 1,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
 use crate::data::bad_setting;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::features::Phi;
 use crate::nn::{
     Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops,
@@ -46,7 +46,7 @@ impl Backward {
         [features, dims]: [usize; 2],
         config: &FbConfig,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         Ok(match config.backward {
             BackwardForm::Network => Self::Network(Mlp::new(
                 params,
@@ -115,6 +115,9 @@ impl Backward {
     }
 }
 
+/// (1 - gamma) F, `[rows, d]`, and its value F z / d, `[rows, 1]`.
+pub(crate) type ForwardValue = (Tensor<2>, Tensor<2>);
+
 impl ValueHead {
     /// Numbers that a head gives for vectors of length `dim`.
     pub(crate) fn width(self, dim: usize) -> usize {
@@ -125,9 +128,8 @@ impl ValueHead {
         }
     }
 
-    /// F (times 1 - gamma), `[rows, d]`, and its value F z / d, `[rows, 1]`, from raw outputs `[rows, width]` and task vectors
-    /// `z [groups, d]` with as many rows for each.
-    pub(crate) fn assemble(self, raw: Tensor<2>, z: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    /// From raw outputs `[rows, width]` and task vectors `z [groups, d]` with as many rows for each.
+    pub(crate) fn assemble(self, raw: Tensor<2>, z: &Tensor<2>) -> ForwardValue {
         let ([groups, dim], [rows, _]) = (z.dims(), raw.dims());
         let z = z.clone().reshape([groups, 1, dim]);
         let f = raw.clone().narrow(1, 0, dim).reshape([groups, rows / groups, dim]);
@@ -210,7 +212,7 @@ impl TwoInputNet {
         [features, action, condition]: [usize; 3],
         output: usize,
         config: &FbConfig,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let net = &config.net;
         let state = if action == 0 { vec![features] } else { vec![features, action] };
         Ok(match net.kind {

@@ -4,7 +4,7 @@ use super::actor::{ActorKind, ddpg_loss, weighted_loss};
 use super::conditioning::TrainingContexts;
 use super::config::Aggregate;
 use super::loss;
-use super::networks::{TwoInputNet, repeat_rows};
+use super::networks::{ForwardValue, TwoInputNet, repeat_rows};
 use super::observations::{ObservationModel, States, in_groups};
 use super::target::policy;
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
@@ -21,7 +21,7 @@ use windvane_world::rng::stream;
 /// The objective of F and B on observations.
 #[derive(Debug)]
 pub(crate) struct ObservationObjective {
-    model: ObservationModel,
+    pub(crate) model: ObservationModel,
     /// The actor's optimiser, where there is one.
     actor_adam: Option<Adam>,
     replay: Arc<Replay>,
@@ -63,11 +63,6 @@ impl ObservationObjective {
         let adam = AdamConfig { rate: model.actor_config.rate, clip: Some(1.0), ..AdamConfig::default() };
         let actor_adam = model.actor.as_ref().map(|actor| Adam::new(adam, &actor.params));
         Self { model, actor_adam, replay, contexts, distribution, inputs, beliefs, seed }
-    }
-
-    /// The model as it stands.
-    pub(crate) fn model(&self) -> &ObservationModel {
-        &self.model
     }
 
     /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]`: by each net, or their mean.
@@ -117,10 +112,10 @@ impl ObservationObjective {
         net: &TwoInputNet,
         batch: &ObservationBatch,
         states: &States,
-    ) -> (Tensor<2>, Tensor<2>) {
+    ) -> ForwardValue {
         let model = &self.model;
         let head = model.config.value_head;
-        match (&model.predictor, model.codec.actions().n_actions()) {
+        match (&model.predictor, model.codec.actions.n_actions()) {
             // U of where the action led.
             (Some(_), _) => {
                 let raw = net.forward(weights, model.input(weights, states, None));
@@ -177,7 +172,7 @@ impl ObservationObjective {
     fn policy_action(&self, states: &States, noise: &Tensor<2>) -> Tensor<2> {
         let (model, weights) = (&self.model, self.model.params.weights());
         if let Some(actor) = &model.actor {
-            let a = model.act(actor, &actor.params.weights(), &weights, states);
+            let a = actor.act(&actor.params.weights(), model.input(&weights, states, None));
             return (a + noise.clone()).clamp(-1.0, 1.0);
         }
         let Some(all) = &model.choices else { return noise.clone() };
@@ -196,7 +191,7 @@ impl ObservationObjective {
         // Cloning asks for the data's states.
         let from_data = config.clones() || batch.way.len() == 1;
         let states = if from_data { batch.from.clone() } else { States::joined(&batch.way) };
-        let a = model.act(model.actor.as_ref()?, weights, frozen, &states); // [rows, width]
+        let a = model.actor.as_ref()?.act(weights, model.input(frozen, &states, None)); // [rows, width]
         let data = &batch.transitions.a;
         let off = config.clones().then(|| (a.clone() - data.clone()).powf_scalar(2.0));
         let value = |a: &Tensor<2>| model.mean(|net| model.with_action(frozen, net, &states, a.clone()).1);
@@ -273,7 +268,7 @@ impl FbObjective for ObservationObjective {
         };
         let h = pick(&self.beliefs);
         let depth = if model.predictor.is_some() { config.target_depth } else { 1 };
-        let width = model.codec.actions().width();
+        let width = model.codec.actions.width();
         let noise = (0..depth).map(|_| match &model.actor {
             Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
             None => Tensor::zeros([1, width], device),

@@ -1,12 +1,13 @@
 //! F, B and the actor on observations.
 
 use super::actor::{Actor, ActorConfig, ActorKind};
+use super::conditioning::Known;
 use super::config::{FbConfig, ForwardForm, NetKind};
-use super::networks::{Backward, NetInput, TwoInputNet, repeat_rows};
+use super::networks::{Backward, ForwardValue, NetInput, TwoInputNet, repeat_rows};
 use crate::belief::TransitionSet;
 use crate::data::Codec;
 use crate::data::replay::DeviceCodec;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::features::Phi;
 use crate::nn::{Params, Weights, read, upload};
 use burn::tensor::{Device, Tensor};
@@ -81,16 +82,16 @@ impl ObservationModel {
         (config, actor): (&FbConfig, &ActorConfig),
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let mut config = config.clone();
         if let Some(phi) = &given {
             config.dim = phi.dim();
         }
         let device = &device.clone().without_autodiff();
-        let (features, n_actions) = (codec.observations().width(), codec.actions().n_actions());
+        let (features, n_actions) = (codec.observations.width(), codec.actions.n_actions());
         let predictor = predictor.filter(|_| config.forward == ForwardForm::Predictor);
         let through = predictor.is_some();
-        let action = if n_actions.is_some() || through { 0 } else { codec.actions().width() };
+        let action = if n_actions.is_some() || through { 0 } else { codec.actions.width() };
         let heads = if through { 1 } else { n_actions.unwrap_or(1) };
         let mut params = Params::new(device, seed);
         let backward = match given {
@@ -103,12 +104,12 @@ impl ObservationModel {
         });
         let forward = forward.collect::<Result<_, _>>()?;
         let (actor_net, choices) = if n_actions.is_none() && actor.kind != ActorKind::Candidates {
-            let sizes = [features, codec.actions().width(), condition];
+            let sizes = [features, codec.actions.width(), condition];
             (Some(Actor::new(sizes, (&config, actor), seed, device)?), None)
         } else {
-            let candidates = codec.actions().candidates();
+            let candidates = codec.actions.candidates();
             let count = candidates.len();
-            (None, Some(upload(candidates.concat(), [count, codec.actions().width()], device)))
+            (None, Some(upload(candidates.concat(), [count, codec.actions.width()], device)))
         };
         Ok(Self {
             constants: DeviceCodec::new(&codec, device),
@@ -164,13 +165,8 @@ impl ObservationModel {
     }
 
     /// F (times 1 - gamma) and value of every action to choose from in states, `[rows * n, ..]`, by one net.
-    pub(super) fn all_actions(
-        &self,
-        weights: &Weights,
-        net: &TwoInputNet,
-        states: &States,
-    ) -> (Tensor<2>, Tensor<2>) {
-        let as_input = self.predictor.is_some() || self.codec.actions().n_actions().is_none();
+    pub(super) fn all_actions(&self, weights: &Weights, net: &TwoInputNet, states: &States) -> ForwardValue {
+        let as_input = self.predictor.is_some() || self.codec.actions.n_actions().is_none();
         if let Some(choices) = self.choices.as_ref().filter(|_| as_input) {
             let ([n, _], [rows, _]) = (choices.dims(), states.s.dims());
             let [obs, s] = [&states.obs, &states.s].map(|x| repeat_rows(x, n)); // each state once for each choice
@@ -191,7 +187,7 @@ impl ObservationModel {
         net: &TwoInputNet,
         states: &States,
         a: Tensor<2>,
-    ) -> (Tensor<2>, Tensor<2>) {
+    ) -> ForwardValue {
         let raw = match &self.predictor {
             Some(predictor) => {
                 let after = self.after(predictor, states, a);
@@ -200,17 +196,6 @@ impl ObservationModel {
             None => net.forward(weights, self.input(weights, states, Some(a))),
         };
         self.config.value_head.assemble(raw, &self.z(states))
-    }
-
-    /// What the actor does in states, `[rows, width]`.
-    pub(super) fn act(
-        &self,
-        actor: &Actor,
-        actor_weights: &Weights,
-        weights: &Weights,
-        states: &States,
-    ) -> Tensor<2> {
-        actor.act(actor_weights, self.input(weights, states, None))
     }
 
     /// The mean over the nets of what `of` gives for each.
@@ -228,7 +213,7 @@ impl ObservationModel {
     /// Actions of the actor in states, `[rows * width]`; empty without one.
     pub(crate) fn actions(&self, states: &States) -> Vec<f32> {
         let Some(actor) = &self.actor else { return Vec::new() };
-        read(self.act(actor, &actor.params.weights(), &self.params.weights(), states))
+        read(actor.act(&actor.params.weights(), self.input(&self.params.weights(), states, None)))
     }
 
     /// Mean value F z / d of encoded continuous actions `[rows * width]` in states, `[rows]`.
@@ -239,18 +224,24 @@ impl ObservationModel {
         read(self.mean(|net| self.with_action(&weights, net, states, a.clone()).1))
     }
 
-    /// States from the host: observations `[rows * dims]`, conditioning inputs and tasks `[groups * (condition + d)]`, beliefs
-    /// `[groups * dim]` or none.
-    pub(crate) fn states(&self, obs: &[f32], task: Vec<f32>, beliefs: &[f32], groups: usize) -> States {
+    /// States from the host: observations `[rows * dims]`, as many for each context and its task vector.
+    pub(crate) fn states(&self, obs: &[f32], groups: &[(&Known, &[f32])]) -> States {
         let (device, dims) = (self.params.device(), self.codec.dims());
+        let (mut task, mut beliefs) = (Vec::new(), Vec::new());
+        for (known, z) in groups {
+            let begins = task.len();
+            task.extend_from_slice(&known.input);
+            task.resize(begins + self.condition, 0.0);
+            task.extend_from_slice(z);
+            beliefs.extend_from_slice(&known.belief);
+        }
         let obs: Tensor<2> = upload(obs.to_vec(), [obs.len() / dims, dims], device);
-        let width = task.len() / groups;
+        let (count, width, dim) = (groups.len(), task.len() / groups.len(), beliefs.len() / groups.len());
         States {
             s: self.constants.observations.encode(obs.clone()),
             obs,
-            task: upload(task, [groups, width], device),
-            h: (!beliefs.is_empty())
-                .then(|| upload(beliefs.to_vec(), [groups, beliefs.len() / groups], device)),
+            task: upload(task, [count, width], device),
+            h: (dim > 0).then(|| upload(beliefs, [count, dim], device)),
         }
     }
 }

@@ -44,8 +44,8 @@ pub(super) struct Contexts<'a> {
 impl Contexts<'_> {
     /// Lets a share `fb.on_policy_contexts` of the contexts go on with a trajectory of the greedy policy toward random goals.
     pub(super) fn extend_on_policy(&mut self, config: &BeliefConfig, fb: &FbConfig, rng: &mut Rng) {
-        let table = self.belief.table();
-        let (actions, vocabulary) = (table.actions(), table.vocabulary());
+        let table = &self.belief.table;
+        let (actions, vocabulary) = (table.actions, table.vocabulary());
         let mut trajectories = self.begin(fb, rng);
         let beliefs = self.dynamics(&trajectories);
         for (trajectory, p) in trajectories.iter_mut().zip(beliefs.chunks_exact(vocabulary)) {
@@ -73,7 +73,7 @@ impl Contexts<'_> {
 
     /// Trajectories that begin where the context has been.
     fn begin(&self, fb: &FbConfig, rng: &mut Rng) -> Vec<Trajectory> {
-        let states = self.belief.table().states();
+        let states = self.belief.table.states();
         let mut trajectories = Vec::new();
         for (context, evidence) in self.evidence.chunks_exact(states * 2).enumerate() {
             let visited: Vec<usize> = (0..states).filter(|s| evidence[s * 2] > 0.0).collect();
@@ -92,7 +92,7 @@ impl Contexts<'_> {
 
     /// The predictor's dynamics after what each trajectory has met, `[trajectories * vocabulary]`.
     fn dynamics(&self, trajectories: &[Trajectory]) -> Vec<f32> {
-        let width = self.belief.table().states() * 2;
+        let width = self.belief.table.states() * 2;
         let evidence: Vec<&[f32]> =
             trajectories.iter().map(|t| &self.evidence[t.context * width..][..width]).collect();
         let evidence = evidence.concat();
@@ -103,8 +103,8 @@ impl Contexts<'_> {
 
     /// Takes one step, which becomes evidence; ends where nobody knows what it leads to.
     fn step(&mut self, trajectory: &mut Trajectory, action: usize, rng: &mut Rng) {
-        let table = self.belief.table();
-        let pair = trajectory.state * table.actions() + action;
+        let table = &self.belief.table;
+        let pair = trajectory.state * table.actions + action;
         let tokens = pair * table.width()..(pair + 1) * table.width();
         let to = |token: &usize| table.successors()[*token] as usize;
         let token = if trajectory.open.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::loss::asinh;
 use crate::data::StateTable;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights};
 use burn::tensor::activation::{softmax, softplus};
 use burn::tensor::{Device, Tensor};
@@ -42,7 +42,7 @@ impl RewardKernels {
         table: &StateTable,
         [kernels, width, output]: [usize; 3],
         device: &Device,
-    ) -> Result<Option<Self>, LearnError> {
+    ) -> Result<Option<Self>> {
         if kernels == 0 || table.states() > MOST_STATES {
             return Ok(None);
         }

@@ -56,7 +56,7 @@ pub(crate) struct BackedUp {
 
 impl Backup {
     pub(crate) fn new(table: &StateTable, gamma: f32, persistence: f32, device: &Device) -> Self {
-        let (states, actions, width) = (table.states(), table.actions(), table.width());
+        let (states, actions, width) = (table.states(), table.actions, table.width());
         let from = |token: usize| token / width / actions;
         let real = |token: usize| token % width < table.outcomes(token / width).len().max(1);
         let successors = table.successors();

@@ -1,7 +1,7 @@
 //! One step of forward-backward learning, whatever the objective.
 
 use super::config::FbConfig;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{
     Adam, AdamConfig, Follow, MuonConfig, Optimizer, OptimizerConfig, Params, TensorFile, Weights,
 };
@@ -56,7 +56,7 @@ pub(crate) trait FbObjective: Debug {
 /// Trains F, B and the actor.
 #[derive(Debug)]
 pub(crate) struct FbTrainer<O> {
-    objective: O,
+    pub(crate) objective: O,
     target: Params,
     optimizer: Optimizer,
     steps: u64,
@@ -77,15 +77,10 @@ impl<O: FbObjective> FbTrainer<O> {
             tau: config.tau,
         }
     }
-
-    /// What is trained.
-    pub(crate) fn objective(&self) -> &O {
-        &self.objective
-    }
 }
 
 impl<O: FbObjective> Learner for FbTrainer<O> {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+    fn train_step(&mut self, step: u64) -> Result<Metrics> {
         let frozen = self.target.weights();
         let batch = self.objective.sample(step, &frozen);
         let scale = warm_cosine(step, self.steps);
@@ -116,7 +111,7 @@ impl<O: FbObjective> Learner for FbTrainer<O> {
         }
     }
 
-    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
+    fn load(&mut self, file: &TensorFile) -> Result<()> {
         self.objective.params_mut().load(file, "fb/")?;
         self.target.load(file, "target/")?;
         self.optimizer.load(file, "adam/")?;

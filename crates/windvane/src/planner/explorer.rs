@@ -59,15 +59,15 @@ impl<'a> Explorer<'a> {
         let uncertainty: Vec<f32> =
             uncertainty.iter().zip(&self.tries).map(|(x, tries)| x / (1.0 + tries).powi(2)).collect();
         // Uncertainty is paid to who acts on it, not to who stands beside it.
-        let mut v = vec![0.0; graph.nodes()];
-        let mut q = vec![0.0; graph.nodes() * graph.actions()];
+        let mut v = vec![0.0; graph.nodes];
+        let mut q = vec![0.0; graph.nodes * graph.actions];
         let back_up = |v: &[f32], q: &mut [f32]| {
             graph.backup(v, v, q);
             q.iter_mut().zip(&uncertainty).for_each(|(q, x)| *q = x + GAMMA * *q);
         };
         for _ in 0..SWEEPS {
             back_up(&v, &mut q);
-            v.iter_mut().zip(q.chunks_exact(graph.actions())).for_each(|(v, q)| *v = best(q));
+            v.iter_mut().zip(q.chunks_exact(graph.actions)).for_each(|(v, q)| *v = best(q));
         }
         back_up(&v, &mut q);
         self.plan = Some(ExplorationPlan { v, q, most: best(&uncertainty) });

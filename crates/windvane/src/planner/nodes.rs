@@ -24,9 +24,9 @@ pub struct Nodes {
     /// Encodings of the actions that are considered, `[n, width]`.
     candidates: Tensor<2>,
     /// `[count * dims]`.
-    obs: Vec<f32>,
+    pub(crate) obs: Vec<f32>,
     /// Row of each among the visited states.
-    rows: Vec<usize>,
+    pub(crate) rows: Vec<usize>,
     /// Distance between neighbours, in units of the change scale.
     spacing: f32,
 }
@@ -41,7 +41,7 @@ struct Link {
 impl Nodes {
     /// Picks nodes from visited states `[rows * dims]`.
     pub fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
-        let (dims, scale) = (codec.dims(), codec.change_scale());
+        let (dims, scale) = (codec.dims(), &codec.change_scale);
         let mut spacing = SPACING;
         let rows = loop {
             let mut kept: Vec<usize> = Vec::new();
@@ -61,8 +61,8 @@ impl Nodes {
             spacing *= 1.15;
         };
         let obs = rows.iter().flat_map(|&row| &states[row * dims..][..dims]).copied().collect();
-        let candidates = codec.actions().candidates();
-        let width = codec.actions().width();
+        let candidates = codec.actions.candidates();
+        let width = codec.actions.width();
         Self {
             constants: DeviceCodec::new(&codec, device),
             candidates: upload(candidates.concat(), [candidates.len(), width], device),
@@ -71,16 +71,6 @@ impl Nodes {
             rows,
             spacing,
         }
-    }
-
-    /// Row of each node among the visited states.
-    pub fn rows(&self) -> &[usize] {
-        &self.rows
-    }
-
-    /// Observations of the nodes, `[count * dims]`.
-    pub(crate) fn observations(&self) -> &[f32] {
-        &self.obs
     }
 
     /// What the predictor says that each candidate action changes in states `[rows * dims]`, in units of the change scale,
@@ -98,7 +88,7 @@ impl Nodes {
         let (dims, n) = (self.codec.dims(), self.candidates.dims()[0]);
         let changes = self.changes(predictor, obs, h);
         let from = obs.chunks_exact(dims).flat_map(|obs| obs.iter().cycle().take(n * dims));
-        let scale = self.codec.change_scale().iter().cycle();
+        let scale = self.codec.change_scale.iter().cycle();
         from.zip(changes).zip(scale).map(|((x, change), scale)| x + change * scale).collect()
     }
 
@@ -138,7 +128,7 @@ impl Nodes {
 
     /// The nodes near each state.
     fn links(&self, states: &[f32]) -> Vec<Link> {
-        let scale = self.codec.change_scale();
+        let scale = &self.codec.change_scale;
         let link = |state: &[f32]| {
             let mut near = [(f32::INFINITY, 0); NEAR];
             for (i, node) in self.obs.chunks_exact(scale.len()).enumerate() {
