@@ -4,7 +4,6 @@ mod acting;
 pub mod batch;
 mod card;
 pub mod confidence;
-mod explore;
 pub mod export;
 mod rollout;
 mod rows;

@@ -108,8 +108,7 @@ impl Visited {
             sum.iter_mut().zip(&z).for_each(|(sum, z)| *sum += weight * z);
         }
         if sum.iter().all(|x| x.abs() < 1e-6) {
-            let problem = "its parts cancel each other".into();
-            return Err(LearnError::Config { origin: "task".into(), problem });
+            return Err(LearnError::config("task", "its parts cancel each other"));
         }
         latent::project(&mut sum);
         Ok(TaskCode { z: sum, inference, fit, warnings: prompt.warnings(spec) })
@@ -117,7 +116,7 @@ impl Visited {
 
     /// The task vector of a reward whose value at every visited state is known, `[rows]`.
     pub fn task_of(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode> {
-        let wrong = |problem: String| LearnError::Config { origin: "task".into(), problem };
+        let wrong = |problem: String| LearnError::config("task", problem);
         if rewards.len() != self.shares.len() {
             let problem = format!("{} rewards of {} visited states", rewards.len(), self.shares.len());
             return Err(wrong(problem));
@@ -188,19 +187,18 @@ fn refuse_nothing(z: &[f32]) -> Result<()> {
     if z.iter().any(|x| x.abs() >= 1e-9) {
         return Ok(());
     }
-    let problem = "the reward is 0 wherever the data went; expected one that some visited state pays".into();
-    Err(LearnError::Config { origin: "task".into(), problem })
+    let problem = "the reward is 0 wherever the data went; expected one that some visited state pays";
+    Err(LearnError::config("task", problem))
 }
 
 /// A reward that is the same everywhere wants nothing, so no task vector stands for it; one that is 0 has an error of its own.
 fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<()> {
     match rewards {
-        [first, rest @ ..] if *first != 0.0 && rest.iter().all(|r| r == first) => Err(LearnError::Config {
-            origin: "task".into(),
-            problem: format!(
-                "the reward \"{formula}\" is {first} at every visited state: every policy earns the same; expected one that differs between states"
-            ),
-        }),
+        [first, rest @ ..] if *first != 0.0 && rest.iter().all(|r| r == first) => {
+            let everywhere = format!("the reward \"{formula}\" is {first} at every visited state");
+            let expected = "every policy earns the same; expected one that differs between states";
+            Err(LearnError::config("task", format!("{everywhere}: {expected}")))
+        }
         _ => Ok(()),
     }
 }

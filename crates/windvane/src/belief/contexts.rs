@@ -68,9 +68,7 @@ impl ContextSampler {
         let (states, vocabulary, groups) = (table.states(), table.vocabulary(), table.groups.len());
         let dims = &table.spec().observation;
         let mut places = vec![0.0; states * dims.len()];
-        let mut place = vec![0.0; dims.len()];
-        for s in 0..states {
-            table.write_state(s, &mut place);
+        for (s, place) in table.places().chunks_exact(dims.len()).enumerate() {
             for (i, (x, dim)) in place.iter().zip(dims).enumerate() {
                 places[i * states + s] = 2.0 * (x - dim.low) / (dim.high - dim.low).max(1e-6) - 1.0;
             }
@@ -80,21 +78,17 @@ impl ContextSampler {
             table.write_shares(&group.counts, row);
         }
         let (mut entered, mut blocked) = (vec![0.0; vocabulary * states], vec![0.0; vocabulary * states]);
-        let mut evidence = vec![0.0; states * 2];
         for token in 0..vocabulary {
-            evidence.fill(0.0);
-            table.add_evidence(token, &mut evidence);
-            for (s, e) in evidence.chunks_exact(2).enumerate() {
+            for (s, e) in table.evidence([token as u32]).chunks_exact(2).enumerate() {
                 (entered[token * states + s], blocked[token * states + s]) = (e[0], e[1]);
             }
         }
-        let per_state = table.actions * table.width();
         Self {
             config,
             tokens: upload_indices(table.tokens.iter().map(|&token| i64::from(token)).collect(), device),
             shares: upload(shares, [groups, vocabulary], device),
             places: upload(places, [dims.len(), states], device),
-            leaves: upload_indices((0..vocabulary).map(|token| (token / per_state) as i64).collect(), device),
+            leaves: upload_indices((0..vocabulary).map(|token| table.leaves(token) as i64).collect(), device),
             entered: upload(entered, [vocabulary, states], device),
             blocked: upload(blocked, [vocabulary, states], device),
             table,

@@ -22,7 +22,6 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use windvane_world::Action;
 use windvane_world::rng::stream;
@@ -82,26 +81,20 @@ impl Constants {
         let (states, vocabulary) = (table.states(), table.vocabulary());
         let dims = &table.spec().observation;
         let features = dims.iter().filter_map(windvane_world::Dim::values).sum::<usize>() + states;
-        let mut places = vec![0.0; states * features];
-        let mut obs = vec![0.0; dims.len()];
+        let (coordinates, mut places) = (table.places(), vec![0.0; states * features]);
         for (s, row) in places.chunks_exact_mut(features).enumerate() {
-            table.write_state(s, &mut obs);
             let mut at = 0;
-            for (dim, x) in dims.iter().zip(&obs) {
+            for (dim, x) in dims.iter().zip(&coordinates[s * dims.len()..]) {
                 row[at + (x - dim.low) as usize] = COORDINATE;
                 at += dim.values().unwrap_or(0);
             }
             row[at + s] = IDENTITY;
         }
-        let state_of = |token: usize| token / table.width() / table.actions;
         let enters: Vec<i64> = table.successors().iter().map(|&s| i64::from(s)).collect();
-        let leaves =
-            enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
-        let mask = (0..vocabulary).map(|token| {
-            let real = token % table.width() < table.outcomes(token / table.width()).len().max(1);
-            if real { 0.0 } else { NO_OUTCOME }
-        });
-        let (kinds, kind_count) = kinds(table);
+        let moves = |(token, &s): (usize, &i64)| f32::from(u8::from(s as usize != table.leaves(token)));
+        let leaves = enters.iter().enumerate().map(moves);
+        let mask = (0..vocabulary).map(|token| if table.is_outcome(token) { 0.0 } else { NO_OUTCOME });
+        let (kinds, kind_count) = table.kinds();
         Self {
             places: upload(places, [states, features], device),
             leaves: upload(leaves.collect(), [1, vocabulary], device),
@@ -111,26 +104,6 @@ impl Constants {
             kind_count,
         }
     }
-}
-
-/// The kind of each token: which action, and by how much it moves. Kinds are the same everywhere.
-fn kinds(table: &StateTable) -> (Vec<i64>, usize) {
-    let dim = table.spec().obs_dim();
-    let place = |state: usize| {
-        let mut place = vec![0.0; dim];
-        table.write_state(state, &mut place);
-        place
-    };
-    let mut known: BTreeMap<(usize, Vec<i32>), i64> = BTreeMap::new();
-    let kind = |(token, &to): (usize, &u32)| {
-        let pair = token / table.width();
-        let from = place(pair / table.actions);
-        let step = place(to as usize).iter().zip(&from).map(|(to, from)| (to - from) as i32).collect();
-        let next = known.len() as i64;
-        *known.entry((pair % table.actions, step)).or_insert(next)
-    };
-    let kinds = table.successors().iter().enumerate().map(kind).collect();
-    (kinds, known.len())
 }
 
 impl StateEvidence {
@@ -254,10 +227,7 @@ impl StateEvidence {
         if tokens.len() < ood::FEWEST {
             return None;
         }
-        let mut evidence = vec![0.0; self.table.states() * 2];
-        for token in tokens.iter().step_by(2).flatten() {
-            self.table.add_evidence(*token as usize, &mut evidence);
-        }
+        let evidence = self.table.evidence(tokens.iter().step_by(2).flatten().copied());
         let mean = self.infer_without(&evidence, &[hidden.into_iter().collect()]).mean;
         let p = self.dynamics_given(&mean, &[]); // [vocabulary]
         let chance =
@@ -395,9 +365,7 @@ mod tests {
             let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
             let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
             let infer = |tokens: &[u32]| {
-                let mut evidence = vec![0.0; table.states() * 2];
-                tokens.iter().for_each(|&token| table.add_evidence(token as usize, &mut evidence));
-                belief.infer_without(&evidence, &[])
+                belief.infer_without(&table.evidence(tokens.iter().copied()), &[])
             };
             let before = infer(&tokens);
             let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
@@ -418,10 +386,8 @@ mod tests {
         for (i, groups) in batch.groups.iter().enumerate() {
             let group = rng.random_range(0..3);
             assert_eq!(groups, &[group]);
-            let mut evidence = vec![0.0; table.states() * 2];
-            for position in sampler.draw_positions(&mut rng, group) {
-                table.add_evidence(table.tokens[position] as usize, &mut evidence);
-            }
+            let positions = sampler.draw_positions(&mut rng, group);
+            let evidence = table.evidence(positions.into_iter().map(|position| table.tokens[position]));
             for (s, seen) in evidence.chunks_exact(2).enumerate() {
                 assert_eq!(
                     [entered[i * table.states() + s], blocked[i * table.states() + s]],

@@ -317,8 +317,7 @@ impl BeliefEncoder for TransitionSet {
 
     fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
         let Evidence::Tokens(set) = evidence else { return false };
-        let mut token = Vec::with_capacity(self.codec.token_width());
-        self.codec.push_tokens(actions.len(), obs, |step| actions[step], &mut token);
+        let token = self.codec.tokens(actions.len(), obs, |step| actions[step]);
         if !token.is_empty() {
             set.push(&token);
         }

@@ -2,7 +2,6 @@
 
 pub mod actions;
 pub mod discretizer;
-mod displacements;
 pub mod encoder;
 mod evidence;
 pub mod replay;
@@ -90,5 +89,5 @@ pub(crate) fn split_groups(data: &Episodes, held_out: f64) -> (Vec<usize>, Vec<u
 
 /// An error about a setting.
 pub(crate) fn bad_setting(problem: impl Into<String>) -> LearnError {
-    LearnError::Config { origin: "settings".into(), problem: problem.into() }
+    LearnError::config("settings", problem)
 }

@@ -91,35 +91,24 @@ impl Codec {
 
     /// The tokens of a trajectory.
     pub fn tokens_of(&self, trajectory: &Trajectory) -> Vec<f32> {
-        let mut tokens = Vec::new();
-        self.push_tokens(
-            trajectory.len(),
-            trajectory.observations(),
-            |step| trajectory.actions().get(step),
-            &mut tokens,
-        );
-        tokens
+        let action = |step| trajectory.actions().get(step);
+        self.tokens(trajectory.len(), trajectory.observations(), action)
     }
 
-    /// Adds a token for every held action of so many steps: the state, the mean action, the change.
-    pub fn push_tokens<'a>(
-        &self,
-        steps: usize,
-        obs: &[f32],
-        action: impl Fn(usize) -> Action<'a>,
-        tokens: &mut Vec<f32>,
-    ) {
-        let (dims, repeat) = (self.dims(), self.action_repeat);
+    /// A token for every held action of so many steps: the state, the mean action, the change.
+    pub fn tokens<'a>(&self, steps: usize, obs: &[f32], action: impl Fn(usize) -> Action<'a>) -> Vec<f32> {
+        let (dims, repeat, mut tokens) = (self.dims(), self.action_repeat, Vec::new());
         for start in (0..(steps + 1).saturating_sub(repeat)).step_by(repeat) {
             let state = &obs[start * dims..][..dims];
-            self.observations.push(state, tokens);
+            self.observations.push(state, &mut tokens);
             let place = tokens.len();
-            self.actions.encode((start..start + repeat).map(&action), tokens);
+            self.actions.encode((start..start + repeat).map(&action), &mut tokens);
             let next = &obs[(start + repeat) * dims..];
             let change = state.iter().zip(next).zip(&self.change_scale);
             tokens.extend(change.map(|((from, to), scale)| (to - from) / scale));
             tokens[place..].iter_mut().for_each(|x| *x *= TOKEN_GAIN);
         }
+        tokens
     }
 }
 
@@ -139,6 +128,13 @@ impl DeviceCodec {
             observations: DeviceEncoder::new(&codec.observations, device),
             change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),
         }
+    }
+
+    /// Encodings of observations from the host, `[rows * dims]` -> `[rows, features]`.
+    pub(crate) fn encode(&self, obs: &[f32]) -> Tensor<2> {
+        let dims = self.change_scale.dims()[1];
+        let device = self.change_scale.device();
+        self.observations.encode(upload(obs.to_vec(), [obs.len() / dims, dims], &device))
     }
 }
 
@@ -259,7 +255,7 @@ impl Replay {
     pub fn draw(&self, rng: &mut Rng, group: usize) -> usize {
         let mut row = 0;
         for _ in 0..TRIES {
-            let window = self.window(rng, self.learned[group], self.codec.action_repeat);
+            let window = self.data.sample_group_window(rng, self.learned[group], self.codec.action_repeat);
             let Some(window) = window else { break };
             row = self.row(window);
             if self.held[row] {
@@ -271,7 +267,7 @@ impl Replay {
 
     /// The row of a state of `group`, drawn uniformly.
     pub fn draw_state(&self, rng: &mut Rng, group: usize) -> usize {
-        self.window(rng, self.learned[group], 1).map_or(0, |window| self.row(window))
+        self.data.sample_group_window(rng, self.learned[group], 1).map_or(0, |window| self.row(window))
     }
 
     /// The row of a state so many held actions after the one at `row`, or of the last one of its episode.
@@ -296,13 +292,9 @@ impl Replay {
     fn context_of(&self, rng: &mut Rng, group: usize, steps: usize) -> Vec<usize> {
         let longest = self.data.group_episodes(group).map(|e| self.data.length(e)).max().unwrap_or(0);
         let (steps, repeat) = (steps.min(longest), self.codec.action_repeat);
-        let Some(window) = self.window(rng, group, steps) else { return Vec::new() };
+        let Some(window) = self.data.sample_group_window(rng, group, steps) else { return Vec::new() };
         let first = self.row(window);
         (0..(steps + 1).saturating_sub(repeat)).step_by(repeat).map(|step| first + step).collect()
-    }
-
-    fn window(&self, rng: &mut Rng, group: usize, steps: usize) -> Option<Window> {
-        self.data.sample_group_window(rng, group, steps)
     }
 
     fn first_row(&self, episode: usize) -> usize {

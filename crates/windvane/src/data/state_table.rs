@@ -177,8 +177,7 @@ impl StateTable {
             && rho.len() == listed.len()
             && counts.len().is_multiple_of(successors.len());
         if !fits {
-            let problem = "its parts do not fit each other and the environment".into();
-            return Err(LearnError::Config { origin: "table".into(), problem });
+            return Err(LearnError::config("table", "its parts do not fit each other and the environment"));
         }
         let group = |row: &[f32]| {
             let met = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
@@ -241,6 +240,24 @@ impl StateTable {
     /// Writes the place of a visited state among the others: its coordinates in [`StateTable::spec`].
     pub fn write_state(&self, state: usize, place: &mut [f32]) {
         self.discretizer.write_place(self.graph.listed[state] as usize, place);
+    }
+
+    /// The places of all visited states, `[states * dims]`.
+    pub(crate) fn places(&self) -> Vec<f32> {
+        let mut places = vec![0.0; self.states() * self.spec().obs_dim()];
+        let rows = places.chunks_exact_mut(self.spec().obs_dim());
+        rows.enumerate().for_each(|(state, place)| self.write_state(state, place));
+        places
+    }
+
+    /// Whether a token stands for an outcome, or fills up the places of its pair.
+    pub(crate) fn is_outcome(&self, token: usize) -> bool {
+        token % self.width() < self.outcomes(token / self.width()).len().max(1)
+    }
+
+    /// The state that a token leaves.
+    pub(crate) fn leaves(&self, token: usize) -> usize {
+        token / self.width() / self.actions
     }
 
     /// Writes what the world shows in a visited state.

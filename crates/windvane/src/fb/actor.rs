@@ -2,7 +2,7 @@
 
 use super::config::FbConfig;
 use super::networks::{Backward, NetInput, TwoInputNet};
-use super::row::RowActor;
+use super::row::{RowActor, RowNet};
 use crate::error::Result;
 use crate::nn::{Params, Weights, upload};
 use burn::tensor::{Device, Tensor};
@@ -132,7 +132,9 @@ impl Actor {
 
     /// The same actor for single rows; nothing for a network without such a form. `backward` is B with its weights.
     pub(crate) fn row(&self, backward: (&Backward, &Weights), task: &[f32], dim: usize) -> Option<RowActor> {
-        RowActor::new(&self.net, &self.params.weights(), backward, (task, self.linear, self.unit_ball), dim)
+        let (own, seen) = task.split_at(self.linear);
+        let net = RowNet::new(&self.net, &self.params.weights(), backward, seen, dim)?;
+        Some(RowActor { net, condition: own.to_vec(), unit_ball: self.unit_ball, action: Vec::new() })
     }
 
     /// Noise that smooths the target's action, cut off, `[rows, action]`.

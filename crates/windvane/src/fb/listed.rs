@@ -111,6 +111,14 @@ impl ListedModel {
         heads(&self.table, &self.config)
     }
 
+    /// Q of every action, `[groups, states * actions]`, from F's values, `[groups, rows]`.
+    fn q(&self, dynamics: &Dynamics, value: Tensor<2>, reward: &Tensor<2>) -> Tensor<2> {
+        match self.config.forward {
+            ForwardForm::Paper => value,
+            ForwardForm::Predictor => self.backup.q(dynamics, value, reward),
+        }
+    }
+
     /// What F B (or given features, of which `b` are those of all states) is in each state alone, `[states, width]`.
     fn own_rows(&self, b: &Tensor<2>) -> Tensor<2> {
         if self.backward.is_given() { b.clone() } else { self.one_hot.clone() }
@@ -134,12 +142,8 @@ impl ListedModel {
             let z: Tensor<2> = upload(z.to_vec(), [groups, dim], device);
             let reward = self.rewards(&z, &b);
             let value = self.forward(&weights, self.backup.local(&dynamics), &z, reward.clone()).1;
-            values.extend(read(match self.config.forward {
-                ForwardForm::Paper => value.reshape([groups, self.table.pairs()]),
-                ForwardForm::Predictor => {
-                    self.backup.q(&dynamics, value.reshape([groups, self.table.states()]), &reward)
-                }
-            }));
+            let rows = self.table.states() * self.heads();
+            values.extend(read(self.q(&dynamics, value.reshape([groups, rows]), &reward)));
         }
         values
     }
@@ -163,10 +167,7 @@ impl ListedModel {
             let value = ops::products(f, z) / dim as f64; // [goals * rows, 1]
             let rows = states * self.heads();
             let value = value.reshape([goals, rows]).max_dim(0); // [1, rows]
-            values.extend(read(match self.config.forward {
-                ForwardForm::Paper => value,
-                ForwardForm::Predictor => self.backup.q(&dynamics, value, &reward),
-            }));
+            values.extend(read(self.q(&dynamics, value, &reward)));
         }
         values
     }
@@ -336,12 +337,7 @@ impl FbObjective for ListedObjective {
             loss = loss + log * config.log_value_coef;
         }
         if config.gap_coef > 0.0 {
-            let own = if heads == 1 {
-                let dynamics = batch.seen.repeated(config.tasks);
-                model.backup.q(&dynamics, own_value.reshape([groups, states]), &reward)
-            } else {
-                own_value.reshape([groups, states * actions])
-            };
+            let own = model.q(&batch.seen.repeated(config.tasks), own_value.reshape([groups, rows]), &reward);
             let shape = [groups * states, actions];
             let weights = (weight * counts).reshape([groups * states, 1]);
             let gap = loss::action_gap(own.reshape(shape), q.reshape(shape), weights);

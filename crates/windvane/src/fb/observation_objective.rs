@@ -39,7 +39,7 @@ pub(crate) struct ObservationBatch {
     /// Where transitions begin.
     from: States,
     /// Where they lead, then where the policy goes on to from there, as the predictor sees it: as many as the target is deep.
-    way: Vec<States>,
+    rollout: Vec<States>,
     transitions: Transitions,
     tasks: Tasks,
     /// Noise of the actor's actions at each depth of the target.
@@ -130,13 +130,13 @@ impl ObservationObjective {
         }
     }
 
-    /// What F bootstraps from at each state of the way, by each net: (1 - gamma) times the successor features of B after it,
+    /// What F bootstraps from at each state of the rollout, by each net: (1 - gamma) times the successor features of B after it,
     /// `[rows, d]`. At the last state that is the target's F, before it B of the next state and what follows.
     fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Vec<Tensor<2>>> {
         let (model, gamma) = (&self.model, f64::from(self.model.config.gamma));
-        let Some(last) = batch.way.last() else { return Vec::new() };
+        let Some(last) = batch.rollout.last() else { return Vec::new() };
         let mut ahead = vec![self.ahead(frozen, last, batch.noise.last())];
-        for next in batch.way[1..].iter().rev() {
+        for next in batch.rollout[1..].iter().rev() {
             let here = model.b(frozen, &next.s) * (1.0 - gamma); // [rows, d]
             let after = ahead.last().into_iter().flatten();
             ahead.push(after.map(|f| here.clone() + f.clone() * gamma).collect());
@@ -189,8 +189,8 @@ impl ObservationObjective {
     ) -> Option<(Tensor<1>, &'static str, Tensor<1>)> {
         let (model, config) = (&self.model, &self.model.actor_config);
         // Cloning asks for the data's states.
-        let from_data = config.clones() || batch.way.len() == 1;
-        let states = if from_data { batch.from.clone() } else { States::joined(&batch.way) };
+        let from_data = config.clones() || batch.rollout.len() == 1;
+        let states = if from_data { batch.from.clone() } else { States::joined(&batch.rollout) };
         let a = model.actor.as_ref()?.act(weights, model.input(frozen, &states, None)); // [rows, width]
         let data = &batch.transitions.a;
         let off = config.clones().then(|| (a.clone() - data.clone()).powf_scalar(2.0));
@@ -280,17 +280,17 @@ impl FbObjective for ObservationObjective {
             task: task.clone(),
             h: h.clone(),
         };
-        let mut way = vec![to];
+        let mut rollout = vec![to];
         if let Some(predictor) = &model.predictor {
             for noise in &noise[1..] {
-                let here = &way[way.len() - 1];
+                let here = &rollout[rollout.len() - 1];
                 let a = self.policy_action(here, noise);
-                way.push(model.after(predictor, here, a));
+                rollout.push(model.after(predictor, here, a));
             }
         }
         ObservationBatch {
             noise,
-            way,
+            rollout,
             from: States { obs: transitions.obs.clone(), s: transitions.s.clone(), task, h },
             transitions,
             tasks,
@@ -302,24 +302,25 @@ impl FbObjective for ObservationObjective {
         let (dim, gamma) = (config.dim as f64, f64::from(config.gamma));
         let Tasks { z, is_goal } = &batch.tasks;
         let [groups, _] = z.dims();
-        // Pairs are of states that the data visits; features that are given make a regression of every state of the way.
-        let trained = if model.backward.is_trained() { 1 } else { batch.way.len() };
-        let states = States::joined(&batch.way[..trained]);
+        // Pairs are of states that the data visits; features that are given make a regression of every state of the rollout.
+        let trained = if model.backward.is_trained() { 1 } else { batch.rollout.len() };
+        let states = States::joined(&batch.rollout[..trained]);
         let rows = states.s.dims()[0];
         let z_rows = repeat_rows(z, rows / groups); // [rows, d]
-        let alive = &batch.transitions.not_terminal; // [transitions, 1]
-        let alive: Vec<_> =
-            (0..trained).map(|i| if i == 0 { alive.clone() } else { alive.ones_like() }).collect();
-        let alive = in_groups(&alive, groups); // [rows, 1]
+        let not_terminal = &batch.transitions.not_terminal; // [transitions, 1]
+        let not_terminal: Vec<_> = (0..trained)
+            .map(|i| if i == 0 { not_terminal.clone() } else { not_terminal.ones_like() })
+            .collect();
+        let not_terminal = in_groups(&not_terminal, groups); // [rows, 1]
 
         let target_b = model.b(frozen, &states.s); // [rows, d]
-        let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the way by each net
+        let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the rollout by each net
         let of_net = |net: usize| ahead[..trained].iter().map(|f| f[net].clone()).collect::<Vec<_>>();
         let ahead: Vec<Tensor<2>> = (0..ahead[0].len()).map(|net| in_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
         let nets = ahead.len() as f64;
         let mean_ahead =
             ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
-        let mean_ahead = mean_ahead * alive.clone();
+        let mean_ahead = mean_ahead * not_terminal.clone();
         let reward = (target_b.clone() * z_rows.clone()).sum_dim(1) / dim; // [rows, 1]
         let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
@@ -339,7 +340,7 @@ impl FbObjective for ObservationObjective {
         let own = model.forward.iter().map(|net| self.own(weights, net, batch, &states)); // [rows, d], [rows, 1]
         let (f, values): (Vec<_>, Vec<_>) = own.unzip();
         let fb = if model.backward.is_trained() {
-            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
+            let ahead = ahead.into_iter().map(|f| f * not_terminal.clone()).collect();
             self.pair_losses(f, b.clone(), ahead, target_b)
         } else {
             let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]

@@ -131,9 +131,7 @@ impl ObservationModel {
         if obs.is_empty() {
             return Vec::new();
         }
-        let (dims, device) = (self.codec.dims(), self.params.device());
-        let s = self.constants.observations.encode(upload(obs.to_vec(), [obs.len() / dims, dims], device));
-        read(self.b(&self.params.weights(), &s))
+        read(self.b(&self.params.weights(), &self.constants.encode(obs)))
     }
 
     /// The same of encoded states, `[rows, d]`.

@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 const KEY: usize = 16;
 /// Rewards below this count as 0 where they are compared on a log scale.
 const LEAST_REWARD: f64 = 1e-6;
-/// The scale below which averaged rewards are told apart linearly, above it by their logarithm.
+/// The scale below which averaged rewards are scaled linearly, above it by their logarithm.
 const AVERAGE_SCALE: f64 = 0.01;
 /// Most states for which there are kernels: they cost states^2 for each task.
 const MOST_STATES: usize = 256;

@@ -81,28 +81,14 @@ impl RowNet {
 /// The actor with its weights, for one state at a time under one condition and task.
 #[derive(Debug)]
 pub(crate) struct RowActor {
-    net: RowNet,
+    pub(super) net: RowNet,
     /// The part of the conditioning input that actions are linear in; empty where the network sees it all.
-    condition: Vec<f32>,
-    unit_ball: bool,
-    action: Vec<f32>,
+    pub(super) condition: Vec<f32>,
+    pub(super) unit_ball: bool,
+    pub(super) action: Vec<f32>,
 }
 
 impl RowActor {
-    /// Copies the weights of an actor's network, as in [`RowNet::new`]; actions are linear in the first `linear` numbers of the
-    /// condition.
-    pub(crate) fn new(
-        net: &TwoInputNet,
-        weights: &Weights,
-        backward: (&Backward, &Weights),
-        (condition, linear, unit_ball): (&[f32], usize, bool),
-        dim: usize,
-    ) -> Option<Self> {
-        let (own, seen) = condition.split_at(linear);
-        let net = RowNet::new(net, weights, backward, seen, dim)?;
-        Some(Self { net, condition: own.to_vec(), unit_ball, action: Vec::new() })
-    }
-
     /// Another condition and task.
     pub(crate) fn fix(&mut self, condition: &[f32]) {
         let (own, seen) = condition.split_at(self.condition.len());

@@ -44,19 +44,19 @@ impl Nodes {
         let (dims, scale) = (codec.dims(), &codec.change_scale);
         let mut spacing = SPACING;
         let rows = loop {
-            let mut kept: Vec<usize> = Vec::new();
+            let mut chosen: Vec<usize> = Vec::new();
             for (row, state) in states.chunks_exact(dims).enumerate() {
                 let apart =
                     |&other: &usize| distance2(state, &states[other * dims..], scale) >= spacing * spacing;
-                if kept.iter().all(apart) {
-                    kept.push(row);
+                if chosen.iter().all(apart) {
+                    chosen.push(row);
                 }
-                if kept.len() > MOST {
+                if chosen.len() > MOST {
                     break;
                 }
             }
-            if kept.len() <= MOST {
-                break kept;
+            if chosen.len() <= MOST {
+                break chosen;
             }
             spacing *= 1.15;
         };
@@ -76,9 +76,9 @@ impl Nodes {
     /// What the predictor says that each candidate action changes in states `[rows * dims]`, in units of the change scale,
     /// under the belief `h` (empty: unconditioned): `[rows * n * dims]`.
     pub(crate) fn changes(&self, predictor: &TransitionSet, obs: &[f32], h: &[f32]) -> Vec<f32> {
-        let (rows, dims, n) = (obs.len() / self.codec.dims(), self.codec.dims(), self.candidates.dims()[0]);
-        let device = self.candidates.device();
-        let s = self.constants.observations.encode(upload(obs.to_vec(), [rows, dims], &device));
+        let (rows, n, device) =
+            (obs.len() / self.codec.dims(), self.candidates.dims()[0], self.candidates.device());
+        let s = self.constants.encode(obs);
         let h = (!h.is_empty()).then(|| upload(h.to_vec(), [1, h.len()], &device));
         read(predictor.predict(repeat_rows(&s, n), self.candidates.clone().repeat(&[rows, 1]), h))
     }
@@ -105,13 +105,11 @@ impl Nodes {
 
     /// Whether one can be at each node at all, 0 to 1, as the belief sees it; 1 without one.
     pub(crate) fn reachability(&self, predictor: &TransitionSet, h: &[f32]) -> Vec<f32> {
-        let (dims, device) = (self.codec.dims(), self.candidates.device());
         if h.is_empty() {
             return vec![1.0; self.rows.len()];
         }
-        let s =
-            self.constants.observations.encode(upload(self.obs.clone(), [self.rows.len(), dims], &device));
-        predictor.reachability(s, upload(h.to_vec(), [1, h.len()], &device))
+        let h = upload(h.to_vec(), [1, h.len()], &self.candidates.device());
+        predictor.reachability(self.constants.encode(&self.obs), h)
     }
 
     /// The values of states `[rows * dims]` between nodes with values `v`.
