@@ -5,6 +5,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use windvane_world::WorldError;
 
+/// What learning gives, or why it could not.
+pub type Result<T, E = LearnError> = std::result::Result<T, E>;
+
 /// Anything that can go wrong while learning, adapting or evaluating.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
@@ -62,6 +65,11 @@ impl LearnError {
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, doing, source }
+    }
+
+    /// A setting, task, observation or action that cannot be used; `origin` says which.
+    pub(crate) fn config(origin: &str, problem: impl Into<String>) -> Self {
+        Self::Config { origin: origin.to_owned(), problem: problem.into() }
     }
 
     /// A file or folder of a run that is not what it should be.

@@ -14,7 +14,6 @@ use crate::data::{Experience, Replay, StateTable};
 use crate::diagnostics::exact;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, ScoreKind, ScoreRow, evaluate, evaluate_own};
-use crate::fb::actor::ActorTrainer;
 use crate::fb::conditioning::{self, Conditioner};
 use crate::fb::listed::ListedObjective;
 use crate::fb::observation_objective::ObservationObjective;
@@ -220,12 +219,12 @@ impl Run {
             Experience::Listed(table) => {
                 let objective = StateEvidenceObjective::new(table.clone(), config, self.seed, at.device)?;
                 let trainer = self.train_belief(objective, at)?;
-                trainer.map(|trainer| Belief::Listed(Arc::new(trainer.objective().model().clone())))
+                trainer.map(|trainer| Belief::Listed(Arc::new(trainer.objective.model.clone())))
             }
             Experience::Observations(replay) => {
                 let objective = TransitionSetObjective::new(replay.clone(), config, self.seed, at.device)?;
                 let trainer = self.train_belief(objective, at)?;
-                trainer.map(|trainer| Belief::Observations(Arc::new(trainer.objective().model().clone())))
+                trainer.map(|trainer| Belief::Observations(Arc::new(trainer.objective.model.clone())))
             }
         })
     }
@@ -321,10 +320,10 @@ impl Run {
         let width = encoder.map_or(0, super::belief::BeliefEncoder::dim);
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let objective = ListedObjective::new(model, contexts, distribution, self.seed);
-        let mut trainer = FbTrainer::new(objective, fb, None);
+        let mut trainer = FbTrainer::new(objective, fb);
         let device = at.device;
         let make = |trainer: &FbTrainer<ListedObjective>| {
-            let model = trainer.objective().model().clone();
+            let model = trainer.objective.model.clone();
             let visited = Visited::listed(&model);
             let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
                 Arc::new(Corrector::listed(self.plan.correction, table, &visited.b, self.seed, device))
@@ -355,7 +354,7 @@ impl Run {
         let width = encoder.as_ref().map_or(0, |belief| belief.dim());
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let model = ObservationModel::new(
-            replay.codec().clone(),
+            replay.codec.clone(),
             conditioner.width(),
             encoder,
             phi,
@@ -364,9 +363,8 @@ impl Run {
             at.device,
         )?;
         self.method.check_actor(model.actor.is_some(), &self.plan.env)?;
-        let actor_trainer = model.actor.as_ref().map(|net| ActorTrainer::new(net, actor));
         let objective = ObservationObjective::new(model, replay.clone(), contexts, distribution, self.seed);
-        let mut trainer = FbTrainer::new(objective, fb, actor_trainer);
+        let mut trainer = FbTrainer::new(objective, fb);
         let mut states = Vec::new();
         let mut rng = stream(self.seed, "labels", &[]);
         for _ in 0..LABELS {
@@ -375,7 +373,7 @@ impl Run {
         }
         let device = at.device;
         let make = |trainer: &FbTrainer<ObservationObjective>| {
-            let model = trainer.objective().model().clone();
+            let model = trainer.objective.model.clone();
             let visited = Visited::observations(&model, states.clone());
             let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
                 let backward = |obs: &[f32]| model.backward(obs);

@@ -63,64 +63,21 @@ impl Acting {
     }
 }
 
-/// All that acting takes in some contexts, each with its task.
-#[derive(Clone, Debug, Default)]
+/// All that acting takes in one context with its task.
+#[derive(Debug, Default)]
 pub(super) struct Ready {
-    /// Number of contexts.
-    pub(super) count: usize,
-    /// What is known of each; its dynamics are in `q`.
     pub(super) known: Known,
-    /// Task vectors, `[count * d]`.
+    /// The task vector.
     pub(super) z: Vec<f32>,
-    /// Listed states: Q of every action everywhere, `[count * states * actions]`.
+    /// Listed states: Q of every action everywhere, `[states * actions]`.
     q: Vec<f32>,
-    /// Observations: the planner's values; none where F alone acts.
-    plans: Vec<NodeValues>,
-}
-
-impl Ready {
-    /// Whether the planner acts.
-    pub(super) fn plans(&self) -> bool {
-        !self.plans.is_empty()
-    }
-
-    /// The same of the contexts `which` alone.
-    pub(super) fn of(&self, which: &[usize]) -> Self {
-        let rows = |values: &[f32]| {
-            let width = values.len() / self.count;
-            which.iter().flat_map(|&i| &values[i * width..][..width]).copied().collect()
-        };
-        let Known { beliefs, inputs, .. } = &self.known;
-        Self {
-            count: which.len(),
-            known: Known { beliefs: rows(beliefs), inputs: rows(inputs), dynamics: Vec::new() },
-            z: rows(&self.z),
-            q: rows(&self.q),
-            plans: which.iter().filter_map(|&i| self.plans.get(i).cloned()).collect(),
-        }
-    }
-
-    /// Puts what `new` has in the place of the contexts `which`.
-    pub(super) fn replace(&mut self, which: &[usize], new: Self) {
-        let (own, other) = (&mut self.known, &new.known);
-        let columns = [
-            (&mut own.beliefs, &other.beliefs),
-            (&mut own.inputs, &other.inputs),
-            (&mut self.z, &new.z),
-            (&mut self.q, &new.q),
-        ];
-        for (own, other) in columns {
-            let width = other.len() / which.len();
-            let rows = which.iter().zip(other.chunks_exact(width.max(1)));
-            rows.for_each(|(&i, row)| own[i * width..][..width].copy_from_slice(row));
-        }
-        which.iter().zip(new.plans).for_each(|(&i, plan)| self.plans[i] = plan);
-    }
+    /// Observations: the planner's values; nothing where F alone acts.
+    pub(super) plan: Option<NodeValues>,
 }
 
 /// A plan over the nodes: their values, and whether one can be at each, 0 to 1, under the belief `h`.
-#[derive(Clone, Debug)]
-struct NodeValues {
+#[derive(Debug)]
+pub(super) struct NodeValues {
     v: Vec<f32>,
     reachable: Vec<f32>,
     h: Vec<f32>,
@@ -187,7 +144,7 @@ impl Agent {
     pub(super) fn action_repeat(&self) -> usize {
         match &self.model {
             Model::Listed(_) => 1,
-            Model::Observations(model) => model.codec.action_repeat(),
+            Model::Observations(model) => model.codec.action_repeat,
         }
     }
 
@@ -196,93 +153,95 @@ impl Agent {
         self.listed().is_none() && evidence.transitions() < self.settings.belief.probe
     }
 
-    /// Makes ready to act where so much is known of each context, for task vectors `z [count * d]`.
-    pub(super) fn ready(&self, mut known: Known, z: Vec<f32>, acting: Acting) -> Ready {
-        let count = z.len() / self.dim();
-        let (mut q, mut plans) = (Vec::new(), Vec::new());
-        match &self.model {
-            Model::Listed(model) => {
-                q = self.listed_values(model, &known, &z, acting.planner, acting.task_policy);
-            }
-            Model::Observations(model) if acting.planner == Planner::Sweeps => {
-                let width = known.beliefs.len() / count.max(1);
-                let plan = |(i, z)| self.plan(model, &known.beliefs[i * width..][..width], z);
-                plans = z.chunks_exact(self.dim()).enumerate().filter_map(plan).collect();
-            }
-            Model::Observations(_) => {}
+    /// Makes ready to act in contexts of which so much is known, each with its task vector.
+    pub(super) fn ready(&self, known: Vec<Known>, tasks: Vec<Vec<f32>>, acting: Acting) -> Vec<Ready> {
+        let mut q = Vec::new();
+        if let Model::Listed(model) = &self.model {
+            let dynamics: Vec<f32> = known.iter().flat_map(|known| &known.dynamics).copied().collect();
+            q = self.listed_values(model, &dynamics, &tasks.concat(), acting.planner, acting.task_policy);
         }
-        known.dynamics = Vec::new();
-        Ready { count, known, z, q, plans }
+        let width = q.len() / known.len().max(1);
+        let one = |(i, (known, z)): (usize, (Known, Vec<f32>))| {
+            let plan = match &self.model {
+                Model::Observations(model) if acting.planner == Planner::Sweeps => {
+                    self.plan(model, &known.belief, &z)
+                }
+                _ => None,
+            };
+            Ready { known, z, q: q[i * width..][..width].to_vec(), plan }
+        };
+        known.into_iter().zip(tasks).enumerate().map(one).collect()
     }
 
     /// The value of each action that is considered, `[rows * n]`, at an observation in each context, or at several in a single
     /// one. Nothing where an actor chooses.
-    pub(super) fn q(&self, ready: &Ready, obs: &[f32]) -> Option<Vec<f32>> {
+    pub(super) fn q(&self, ready: &[&Ready], obs: &[f32]) -> Option<Vec<f32>> {
         let rows = obs.chunks_exact(self.spec().obs_dim()).enumerate();
-        let context = |row: usize| if ready.count == 1 { 0 } else { row };
+        let mut rows = rows.map(|(row, obs)| (ready[if ready.len() == 1 { 0 } else { row }], obs));
         match &self.model {
             Model::Listed(model) => {
-                let (table, n) = (&model.table, model.table.actions());
-                let place = |row, obs| context(row) * table.pairs() + table.nearest(obs) * n;
-                Some(rows.flat_map(|(row, obs)| &ready.q[place(row, obs)..][..n]).copied().collect())
+                let (table, n) = (&model.table, model.table.actions);
+                Some(rows.flat_map(|(ready, obs)| &ready.q[table.nearest(obs) * n..][..n]).copied().collect())
             }
-            Model::Observations(model) if ready.plans() => {
-                let planned = |(row, obs)| self.planned_values(model, &ready.plans[context(row)], obs);
-                Some(rows.flat_map(planned).collect())
+            Model::Observations(model) if ready.iter().any(|ready| ready.plan.is_some()) => {
+                let values = |(ready, obs): (&Ready, &[f32])| {
+                    ready.plan.as_ref().map(|plan| self.planned_values(model, plan, obs))
+                };
+                rows.try_fold(Vec::new(), |all, row| Some([all, values(row)?].concat()))
             }
             Model::Observations(model) => {
                 model.n_choices()?;
-                Some(model.action_values(&self.states(model, obs, &ready.known, &ready.z)))
+                Some(model.action_values(&states_in(model, ready, obs)))
             }
         }
     }
 
     /// The actions at observations as in [`Self::q`].
-    pub(super) fn choose(&self, ready: &Ready, obs: &[f32]) -> Vec<ActionBuf> {
+    pub(super) fn choose(&self, ready: &[&Ready], obs: &[f32]) -> Vec<ActionBuf> {
         if let Some(q) = self.q(ready, obs) {
             // A push that is less than a step worse than the best one leads on as well.
             let enough = self.settings.fb.gamma;
             return q.chunks_exact(self.candidates()).map(|q| self.best_action(q, enough)).collect();
         }
         let Model::Observations(model) = &self.model else { return Vec::new() };
-        let vectors = model.actions(&self.states(model, obs, &ready.known, &ready.z));
-        let codec = model.codec.actions();
+        let vectors = model.actions(&states_in(model, ready, obs));
+        let codec = &model.codec.actions;
         vectors.chunks_exact(codec.width()).map(|vector| codec.action(0, vector)).collect()
     }
 
     /// The best action under the values `q [n]`; in boxes every push whose value is above `enough` of the best.
     pub(crate) fn best_action(&self, q: &[f32], enough: f32) -> ActionBuf {
         match &self.model {
-            Model::Listed(model) => model.table.discretizer().action(q, enough),
-            Model::Observations(model) => model.codec.actions().candidate_action(argmax(q)),
+            Model::Listed(model) => model.table.discretizer.action(q, enough),
+            Model::Observations(model) => model.codec.actions.candidate_action(argmax(q)),
         }
     }
 
     /// Number of actions that are considered where no actor chooses.
     pub(crate) fn candidates(&self) -> usize {
         match &self.model {
-            Model::Listed(model) => model.table.actions(),
-            Model::Observations(model) => model.codec.actions().n_candidates(),
+            Model::Listed(model) => model.table.actions,
+            Model::Observations(model) => model.codec.actions.n_candidates(),
         }
     }
 
-    /// Q of every action in every listed state, `[count * states * actions]`, for what is known of each context and its task
-    /// `[count * d]`.
+    /// Q of every action in every listed state, `[count * states * actions]`, for the dynamics of each context, `[count *
+    /// vocabulary]`, and its task, `[count * d]`.
     pub(crate) fn listed_values(
         &self,
         model: &ListedModel,
-        known: &Known,
+        dynamics: &[f32],
         tasks: &[f32],
         planner: Planner,
         task_policy: TaskPolicy,
     ) -> Vec<f32> {
         match (planner, task_policy) {
-            (Planner::None, TaskPolicy::Greedy) => return model.action_values(&known.dynamics, tasks),
-            (Planner::None, TaskPolicy::Gpi) => return model.improved_values(&known.dynamics, tasks),
+            (Planner::None, TaskPolicy::Greedy) => return model.action_values(dynamics, tasks),
+            (Planner::None, TaskPolicy::Gpi) => return model.improved_values(dynamics, tasks),
             (Planner::Sweeps, _) => {}
         }
-        let (vocabulary, dim) = (model.table.vocabulary(), self.dim());
-        let each = known.dynamics.par_chunks_exact(vocabulary).zip(tasks.par_chunks_exact(dim));
+        let each =
+            dynamics.par_chunks_exact(model.table.vocabulary()).zip(tasks.par_chunks_exact(self.dim()));
         let values = each.map(|(p, z)| {
             let graph = Graph::listed(&model.table, p, self.settings.belief.block_persistence);
             graph.optimise(&self.rewards(z), model.config.gamma, self.settings.planner.sweeps).1
@@ -298,8 +257,8 @@ impl Agent {
         z: &[f32],
         planner: Planner,
     ) -> Option<Vec<f32>> {
-        let known = self.known_after(context, trajectory);
-        Some(self.listed_values(self.listed()?, &known, z, planner, TaskPolicy::Greedy))
+        let dynamics = self.known_after(context, trajectory).dynamics;
+        Some(self.listed_values(self.listed()?, &dynamics, z, planner, TaskPolicy::Greedy))
     }
 
     /// The values of all nodes under the belief `h` for a task; nothing without a predictor.
@@ -307,7 +266,7 @@ impl Agent {
         let predictor = self.predictor()?;
         let nodes = self.nodes(&model.codec);
         let rewards = self.rewards(z);
-        let reward: Vec<f32> = nodes.rows().iter().map(|&row| rewards[row]).collect();
+        let reward: Vec<f32> = nodes.rows.iter().map(|&row| rewards[row]).collect();
         let graph = nodes.graph(predictor, h);
         let (v, _) = graph.optimise(&reward, model.config.gamma, self.settings.planner.sweeps);
         Some(NodeValues { v, reachable: nodes.reachability(predictor, h), h: h.to_vec() })
@@ -319,18 +278,9 @@ impl Agent {
         let nodes = self.nodes(&model.codec);
         nodes.between(&plan.v, &plan.reachable, &nodes.after(predictor, obs, &plan.h))
     }
+}
 
-    /// States as the model takes them.
-    pub(crate) fn states(&self, model: &ObservationModel, obs: &[f32], known: &Known, z: &[f32]) -> States {
-        let (groups, width) = (z.len() / self.dim(), model.condition_width());
-        let mut task = Vec::with_capacity(groups * (width + self.dim()));
-        for (group, z) in z.chunks_exact(self.dim()).enumerate() {
-            match known.inputs.get(group * width..(group + 1) * width) {
-                Some(input) if width > 0 => task.extend_from_slice(input),
-                _ => task.resize(task.len() + width, 0.0),
-            }
-            task.extend_from_slice(z);
-        }
-        model.states(obs, task, &known.beliefs, groups)
-    }
+/// Observations in the contexts that are ready, as the model takes them.
+pub(super) fn states_in(model: &ObservationModel, ready: &[&Ready], obs: &[f32]) -> States {
+    model.states(obs, &ready.iter().map(|ready| (&ready.known, &ready.z[..])).collect::<Vec<_>>())
 }

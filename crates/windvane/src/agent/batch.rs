@@ -1,10 +1,10 @@
 //! Actions and values of many observations at once, under one belief and task or each under its own.
 
-use super::acting::Ready;
+use super::acting::{Ready, states_in};
 use super::session::Adapted;
 use super::{Acting, Agent, Model};
 use crate::belief::Evidence;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::latent;
 use std::sync::Arc;
 use windvane_world::{Actions, ContextId};
@@ -13,31 +13,29 @@ use windvane_world::{Actions, ContextId};
 #[derive(Debug)]
 pub struct Prepared {
     agent: Arc<Agent>,
-    ready: Ready,
+    /// One for all observations, or one for each.
+    ready: Vec<Ready>,
 }
 
 impl Agent {
     /// Makes beliefs and task vectors ready to act on: as many of one as of the other, or a single one for all of the other.
-    pub fn prepare(self: &Arc<Self>, beliefs: &[&Adapted], tasks: &[&[f32]]) -> Result<Prepared, LearnError> {
-        let wrong = |problem: String| Err(LearnError::Config { origin: "batch".into(), problem });
+    pub fn prepare(self: &Arc<Self>, beliefs: &[&Adapted], tasks: &[&[f32]]) -> Result<Prepared> {
         let groups = beliefs.len().max(tasks.len());
         let fits = |count: usize| count == 1 || count == groups;
         if !fits(beliefs.len()) || !fits(tasks.len()) {
-            let counts = [beliefs.len(), tasks.len()];
-            return wrong(format!("{} beliefs and {} tasks; expected as many, or one", counts[0], counts[1]));
+            let (beliefs, tasks) = (beliefs.len(), tasks.len());
+            let problem = format!("{beliefs} beliefs and {tasks} tasks; expected as many, or one");
+            return Err(LearnError::config("batch", problem));
         }
-        if let Some(z) = tasks.iter().find(|z| z.len() != self.dim() || !z.iter().all(|x| x.is_finite())) {
-            return wrong(format!("z has {} numbers, expected {} finite ones", z.len(), self.dim()));
-        }
-        let each = |i: usize| (beliefs[i % beliefs.len()], tasks[i % tasks.len()]);
-        let z: Vec<f32> = (0..groups)
-            .flat_map(|i| {
-                let (belief, z) = each(i);
-                latent::shifted(z.to_vec(), &belief.shift)
-            })
+        tasks.iter().try_for_each(|z| self.check_task(z))?;
+        let (beliefs, tasks) = (beliefs.iter().cycle().take(groups), tasks.iter().cycle());
+        let z = beliefs
+            .clone()
+            .zip(tasks)
+            .map(|(belief, z)| latent::shifted(z.to_vec(), &belief.shift))
             .collect();
         // Nobody knows the context's id: to Oracle-ID it is none of training.
-        let evidence: Vec<&Evidence> = (0..groups).map(|i| &each(i).0.evidence).collect();
+        let evidence: Vec<&Evidence> = beliefs.map(|belief| &belief.evidence).collect();
         let known = self.known(&vec![ContextId(u64::MAX); groups], &evidence);
         Ok(Prepared { agent: self.clone(), ready: self.ready(known, z, Acting::F_ALONE) })
     }
@@ -45,11 +43,11 @@ impl Agent {
 
 impl Prepared {
     /// One action for each observation `[rows * dims]`.
-    pub fn act(&self, obs: &[f32]) -> Result<Actions, LearnError> {
+    pub fn act(&self, obs: &[f32]) -> Result<Actions> {
         let rows = self.check(obs)?;
         let mut actions = self.agent.spec().action.actions(rows);
         if rows > 0 {
-            let chosen = self.agent.choose(&self.ready, obs);
+            let chosen = self.agent.choose(&self.ready(), obs);
             chosen.iter().for_each(|action| actions.push(action.as_action()));
         }
         Ok(actions)
@@ -57,9 +55,9 @@ impl Prepared {
 
     /// Value F z / d of each of the actions to choose from, `[rows * n]`; of vectors as actions, of the given ones or of those that
     /// an actor chooses, `[rows]`.
-    pub fn q(&self, obs: &[f32], actions: Option<&Actions>) -> Result<Vec<f32>, LearnError> {
+    pub fn q(&self, obs: &[f32], actions: Option<&Actions>) -> Result<Vec<f32>> {
         let rows = self.check(obs)?;
-        let wrong = |problem: String| Err(LearnError::Config { origin: "actions".into(), problem });
+        let wrong = |problem: String| Err(LearnError::config("actions", problem));
         if let Some(actions) = actions {
             if actions.len() != rows {
                 return wrong(format!("{} for {rows} observations", actions.len()));
@@ -73,23 +71,23 @@ impl Prepared {
             return Ok(Vec::new());
         }
         let vectors = match &self.agent.model {
-            Model::Observations(model) if model.codec.actions().n_actions().is_none() => Some(model),
+            Model::Observations(model) if model.codec.actions.n_actions().is_none() => Some(model),
             _ => None,
         };
         if actions.is_some() && vectors.is_none() {
             return wrong("given, but values are of all actions there are; expected none".into());
         }
-        if let (None, Some(q)) = (actions, self.agent.q(&self.ready, obs)) {
+        if let (None, Some(q)) = (actions, self.agent.q(&self.ready(), obs)) {
             return Ok(q);
         }
         let Some(model) = vectors else { return Ok(Vec::new()) };
-        let states = self.agent.states(model, obs, &self.ready.known, &self.ready.z);
+        let states = states_in(model, &self.ready(), obs);
         let encoded = match actions {
             None => model.actions(&states),
             Some(actions) => {
                 let mut encoded = Vec::new();
                 (0..rows).for_each(|row| {
-                    model.codec.actions().encode([actions.get(row)].into_iter(), &mut encoded);
+                    model.codec.actions.encode([actions.get(row)].into_iter(), &mut encoded);
                 });
                 encoded
             }
@@ -100,14 +98,18 @@ impl Prepared {
     /// How many values [`Self::q`] has of each observation; nothing where an actor chooses.
     pub fn n_actions(&self) -> Option<usize> {
         match &self.agent.model {
-            Model::Listed(model) => Some(model.table.actions()),
+            Model::Listed(model) => Some(model.table.actions),
             Model::Observations(model) => model.n_choices(),
         }
     }
 
+    fn ready(&self) -> Vec<&Ready> {
+        self.ready.iter().collect()
+    }
+
     /// How many observations there are, if each is whole and finite and belongs to a group.
-    fn check(&self, obs: &[f32]) -> Result<usize, LearnError> {
-        let wrong = |problem: String| Err(LearnError::Config { origin: "observation".into(), problem });
+    fn check(&self, obs: &[f32]) -> Result<usize> {
+        let wrong = |problem: String| Err(LearnError::config("observation", problem));
         let dims = &self.agent.spec().observation;
         if !obs.len().is_multiple_of(dims.len()) {
             return wrong(format!("{} numbers, expected rows of {}", obs.len(), dims.len()));
@@ -117,8 +119,8 @@ impl Prepared {
             return wrong(format!("\"{name}\" of row {row} is {}, expected a finite number", obs[place]));
         }
         let rows = obs.len() / dims.len();
-        if self.ready.count != 1 && self.ready.count != rows && rows > 0 {
-            return wrong(format!("{rows} rows for {} beliefs or tasks", self.ready.count));
+        if self.ready.len() != 1 && self.ready.len() != rows && rows > 0 {
+            return wrong(format!("{rows} rows for {} beliefs or tasks", self.ready.len()));
         }
         Ok(rows)
     }

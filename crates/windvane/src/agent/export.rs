@@ -6,8 +6,9 @@ use crate::belief::{BeliefEncoder as _, StateEvidence, TransitionSet};
 use crate::data::state_table::TableGraph;
 use crate::data::{Codec, StateTable};
 use crate::device::DeviceName;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::fb::conditioning::Conditioner;
+use crate::fb::networks::Backward;
 use crate::fb::{ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, ExportedCorrector};
 use crate::features::{ExportedPhi, Phi};
@@ -15,6 +16,7 @@ use crate::methods::{self, Method};
 use crate::nn::{NnError, TensorFile, upload};
 use crate::train::checkpoint::write_atomically;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 use windvane_world::EnvSpec;
@@ -74,7 +76,7 @@ impl Agent {
         identity: &str,
         generator: &str,
         about_data: Option<&str>,
-    ) -> Result<(), LearnError> {
+    ) -> Result<()> {
         std::fs::create_dir_all(out).map_err(LearnError::io(out, "making the folder"))?;
         let mut file = TensorFile::default();
         let config = self.describe(&mut file, identity, generator);
@@ -101,7 +103,7 @@ impl Agent {
         let states = match &self.model {
             Model::Listed(model) => {
                 let (table, counts) = model.table.export();
-                put("states/rho", model.table.rho(), model.table.states());
+                put("states/rho", &model.table.rho, model.table.states());
                 put("states/counts", &counts, model.table.vocabulary());
                 if model.has_given_features() {
                     put("features/given", &self.visited.b, self.dim());
@@ -119,7 +121,9 @@ impl Agent {
                 if let Some(actor) = &model.actor {
                     actor.params.save(file, "actor/");
                 }
-                features = model.given_features().map(|phi| phi.export(file));
+                if let Backward::Given(phi) = &model.backward {
+                    features = Some(phi.export(file));
+                }
                 let groups = self.predictor().map(|belief| belief.embeddings().len() / belief.dim());
                 ExportedStates::Observations { codec: (*model.codec).clone(), groups }
             }
@@ -144,7 +148,7 @@ impl Agent {
     }
 
     /// Reads an agent from its folder, or from the folder of a finished run.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, LearnError> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let inside = path.join(crate::run::MODEL);
         let folder = if path.join(CONFIG).is_file() || !inside.is_dir() { path } else { &inside };
@@ -153,18 +157,10 @@ impl Agent {
         let bytes = std::fs::read(&model).map_err(LearnError::io(&model, "reading the weights"))?;
         let in_model = |error: LearnError| LearnError::run(&model, error.to_string());
         let file = TensorFile::from_bytes(&bytes).map_err(|e| in_model(e.into()))?;
-        let known = [
-            "fb/",
-            "actor/",
-            "belief/",
-            "states/",
-            "conditioner/",
-            "ood/",
-            "features/",
-            "phi/",
-            "correction/",
-        ];
-        if let Some(name) = file.names().find(|name| !known.iter().any(|prefix| name.starts_with(prefix))) {
+        let known =
+            ["fb", "actor", "belief", "states", "conditioner", "ood", "features", "phi", "correction"];
+        let is_known = |name: &&str| name.split_once('/').is_some_and(|(part, _)| known.contains(&part));
+        if let Some(name) = file.names().find(|name| !is_known(name)) {
             let problem = "is in the file but not part of an agent".to_owned();
             return Err(in_model(NnError::Parameter { name: name.to_owned(), problem }.into()));
         }
@@ -174,12 +170,12 @@ impl Agent {
         })
     }
 
-    fn restore(config: Config, file: &TensorFile) -> Result<Self, LearnError> {
+    fn restore(config: Config, file: &TensorFile) -> Result<Self> {
         let device = &DeviceName::Cpu.open()?;
-        let missing =
-            |name: &str| NnError::Parameter { name: name.to_owned(), problem: "is not in the file".into() };
+        let bad = |name: &str, problem: String| NnError::Parameter { name: name.to_owned(), problem };
+        let missing = |name: &str| bad(name, "is not in the file".into());
         let values = |name: &str| file.values(name).map(<[f32]>::to_vec).ok_or_else(|| missing(name));
-        let wrong = |problem: String| LearnError::Config { origin: CONFIG.into(), problem };
+        let wrong = |problem: String| LearnError::config(CONFIG, problem);
         let Config { method, env, seed, settings, states, mut conditioner, features, correction, .. } =
             config;
         if let Conditioner::Belief { mean, .. } = &mut conditioner {
@@ -189,14 +185,13 @@ impl Agent {
             ExportedStates::Listed { table, belief, given_features } => {
                 let (rho, counts) = (values("states/rho")?, values("states/counts")?);
                 let table = Arc::new(StateTable::import(table, &env, rho, &counts)?);
-                let belief = if belief {
+                let load = || -> Result<_> {
                     let mut belief = StateEvidence::new(table.clone(), &settings.belief, seed, device)?;
-                    belief.params_mut().load(file, "belief/")?;
-                    Some(Belief::Listed(Arc::new(belief)))
-                } else {
-                    None
+                    belief.params.load(file, "belief/")?;
+                    Ok(Belief::Listed(Arc::new(belief)))
                 };
-                let given = if given_features { Some(values("features/given")?) } else { None };
+                let belief = belief.then(load).transpose()?;
+                let given = given_features.then(|| values("features/given")).transpose()?;
                 let persistence = settings.belief.block_persistence;
                 let mut model = ListedModel::new(table, given, &settings.fb, persistence, seed, device)?;
                 model.params.load(file, "fb/")?;
@@ -204,20 +199,18 @@ impl Agent {
                 (Model::Listed(model), belief, visited)
             }
             ExportedStates::Observations { codec, groups } => {
-                if codec.spec() != &env {
+                if codec.spec != env {
                     return Err(wrong(format!("the codec is of another environment than {}", env.name)));
                 }
                 codec.check(&settings.encoder).map_err(wrong)?;
                 let codec = Arc::new(codec);
-                let belief = match groups {
-                    Some(groups) => {
-                        let mut belief =
-                            TransitionSet::new(codec.clone(), groups, &settings.belief, seed, device)?;
-                        belief.params_mut().load(file, "belief/")?;
-                        Some(Arc::new(belief))
-                    }
-                    None => None,
+                let load = |groups| -> Result<_> {
+                    let mut belief =
+                        TransitionSet::new(codec.clone(), groups, &settings.belief, seed, device)?;
+                    belief.params.load(file, "belief/")?;
+                    Ok(Arc::new(belief))
                 };
+                let belief = groups.map(load).transpose()?;
                 let given = features.map(|features| Phi::import(features, file, device)).transpose()?;
                 let mut model = ObservationModel::new(
                     codec.clone(),
@@ -235,7 +228,7 @@ impl Agent {
                 let states = values("states/visited")?;
                 if states.is_empty() || states.len() % codec.dims() != 0 {
                     let problem = format!("has {} numbers, expected rows of {}", states.len(), codec.dims());
-                    return Err(NnError::Parameter { name: "states/visited".into(), problem }.into());
+                    return Err(bad("states/visited", problem).into());
                 }
                 let visited = Visited::observations(&model, states);
                 (Model::Observations(model), belief.map(Belief::Observations), visited)
@@ -245,24 +238,21 @@ impl Agent {
             let dim = belief.as_ref().map_or(0, |belief| belief.encoder().dim());
             if mean.len() != dim {
                 let problem = format!("has {} numbers, expected {dim}", mean.len());
-                return Err(NnError::Parameter { name: "conditioner/mean".into(), problem }.into());
+                return Err(bad("conditioner/mean", problem).into());
             }
         }
         let mut agent = Self::new(method, seed, settings, model, belief, conditioner, visited);
         agent.calibration = file.values("ood/calibration").map(<[f32]>::to_vec).unwrap_or_default();
-        agent.corrector = match correction {
-            Some(correction) => {
-                let corrector =
-                    Corrector::import(correction, file, device).ok_or_else(|| missing("correction/sa"))?;
-                Some(Arc::new(corrector))
-            }
-            None => None,
-        };
+        if let Some(exported) = correction {
+            let corrector =
+                Corrector::import(exported, file, device).ok_or_else(|| missing("correction/sa"))?;
+            agent.corrector = Some(Arc::new(corrector));
+        }
         Ok(agent)
     }
 }
 
-fn read_config(path: &Path) -> Result<Config, LearnError> {
+fn read_config(path: &Path) -> Result<Config> {
     let config = path.join(CONFIG);
     if !config.is_file() {
         let problem =
@@ -281,19 +271,15 @@ fn read_config(path: &Path) -> Result<Config, LearnError> {
     if value["format"] != FORMAT {
         return Err(wrong(format!("format is {}, expected \"{FORMAT}\"", value["format"])));
     }
-    match value["version"].as_u64() {
-        Some(version) if version == u64::from(VERSION) => {}
-        Some(version) if version > u64::from(VERSION) => {
-            return Err(wrong(format!(
-                "version is {version}, newer than {VERSION}; a newer windvane reads it"
-            )));
-        }
-        Some(version) => {
-            return Err(wrong(format!(
-                "version is {version}, older than {VERSION}; train and export it again"
-            )));
-        }
-        None => return Err(wrong(format!("version is {}, expected {VERSION}", value["version"]))),
+    let version = &value["version"];
+    let problem = match version.as_u64().map(|version| version.cmp(&u64::from(VERSION))) {
+        Some(Ordering::Equal) => None,
+        Some(Ordering::Greater) => Some(format!("newer than {VERSION}; a newer windvane reads it")),
+        Some(Ordering::Less) => Some(format!("older than {VERSION}; train and export it again")),
+        None => Some(format!("expected {VERSION}")),
+    };
+    if let Some(problem) = problem {
+        return Err(wrong(format!("version is {version}, {problem}")));
     }
     if let Some(method) = value["method"].as_str() {
         methods::find(method).map_err(|e| wrong(e.to_string()))?;
@@ -310,7 +296,7 @@ pub(crate) fn identity_of(folder: &Path) -> Option<String> {
 }
 
 /// Copies the agent of a finished run into a folder of its own, which must not hold one yet.
-pub fn export(run: &Path, out: &Path) -> Result<(), LearnError> {
+pub fn export(run: &Path, out: &Path) -> Result<()> {
     if out.join(CONFIG).exists() {
         return Err(LearnError::run(out, "holds an agent already; choose another folder"));
     }

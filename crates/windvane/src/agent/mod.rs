@@ -4,7 +4,6 @@ mod acting;
 pub mod batch;
 mod card;
 pub mod confidence;
-mod explore;
 pub mod export;
 mod rollout;
 mod rows;
@@ -18,9 +17,10 @@ pub use session::{Adapted, Session};
 
 use crate::belief::{BeliefConfig, BeliefEncoder, Evidence, StateEvidence, TransitionSet, evidence_of};
 use crate::data::{Codec, EncoderConfig, StateTable};
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::fb::actor::ActorConfig;
 use crate::fb::conditioning::Conditioner;
+pub(crate) use crate::fb::conditioning::Known;
 use crate::fb::tasks::cone_means;
 use crate::fb::{FbConfig, ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, Transitions};
@@ -92,29 +92,6 @@ pub struct Agent {
     nodes: Arc<OnceLock<Nodes>>,
 }
 
-/// What is known of contexts, in the form that the model takes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    /// Means of h, `[count * dim]`; for Oracle-ID the embeddings of its groups; empty without.
-    pub(crate) beliefs: Vec<f32>,
-    /// Conditioning inputs of observations, `[count * width]`.
-    pub(crate) inputs: Vec<f32>,
-    /// Dynamics of listed states, `[count * vocabulary]`.
-    pub(crate) dynamics: Vec<f32>,
-}
-
-impl Known {
-    /// The same of one context, once for each of its tasks.
-    pub(crate) fn repeated(&self, times: usize) -> Self {
-        let Self { beliefs, inputs, dynamics } = self;
-        Self {
-            beliefs: beliefs.repeat(times),
-            inputs: inputs.repeat(times),
-            dynamics: dynamics.repeat(times),
-        }
-    }
-}
-
 impl Agent {
     /// Joins trained parts.
     pub(crate) fn new(
@@ -160,8 +137,8 @@ impl Agent {
     /// The visible side of its environment.
     pub fn spec(&self) -> &EnvSpec {
         match &self.model {
-            Model::Listed(model) => model.table.world_spec(),
-            Model::Observations(model) => model.codec.spec(),
+            Model::Listed(model) => &model.table.world,
+            Model::Observations(model) => &model.codec.spec,
         }
     }
 
@@ -205,7 +182,7 @@ impl Agent {
     pub fn usual_planners(&self) -> &'static [Planner] {
         let plans = match &self.model {
             Model::Listed(_) => true,
-            Model::Observations(model) => model.predicts(),
+            Model::Observations(model) => model.predictor.is_some(),
         };
         if plans { &[Planner::None, Planner::Sweeps] } else { &[Planner::None] }
     }
@@ -229,56 +206,41 @@ impl Agent {
     }
 
     /// What is known of contexts after evidence of each; only Oracle-ID gets their ids.
-    pub(crate) fn known(&self, contexts: &[ContextId], evidence: &[&Evidence]) -> Known {
-        let count = contexts.len();
+    pub(crate) fn known(&self, contexts: &[ContextId], evidence: &[&Evidence]) -> Vec<Known> {
         match (&self.conditioner, self.belief()) {
             (Conditioner::Belief { mean, .. }, Some(belief)) => {
-                let mut beliefs = belief.infer(evidence).mean;
-                if self.listed().is_none() {
+                let means = belief.infer(evidence).mean;
+                let dynamics = belief.dynamics(&means, evidence);
+                let vocabulary = dynamics.len() / evidence.len().max(1);
+                let one = |(i, h): (usize, &[f32])| {
                     // A set of nothing: the mean of all beliefs in training.
-                    let rows = evidence.iter().zip(beliefs.chunks_exact_mut(mean.len()));
-                    rows.filter(|(evidence, _)| evidence.transitions() == 0)
-                        .for_each(|(_, h)| h.copy_from_slice(mean));
-                }
-                let mut dynamics = belief.dynamics(&beliefs).unwrap_or_default();
-                if let Some(table) = self.table() {
-                    for (p, evidence) in dynamics.chunks_exact_mut(table.vocabulary()).zip(evidence) {
-                        if let Evidence::States(evidence, _) = evidence {
-                            table.trust(p, evidence, self.settings.belief.block_persistence);
-                        }
-                    }
-                }
-                Known { inputs: self.conditioner.centred(&beliefs), dynamics, beliefs }
+                    let nothing = self.listed().is_none() && evidence[i].transitions() == 0;
+                    let belief = if nothing { mean.clone() } else { h.to_vec() };
+                    let dynamics = dynamics[i * vocabulary..][..vocabulary].to_vec();
+                    Known { input: self.conditioner.centred(&belief), belief, dynamics }
+                };
+                means.chunks_exact(mean.len()).enumerate().map(one).collect()
             }
             (Conditioner::ContextId { contexts: known }, _) => {
-                let groups: Vec<Option<usize>> =
-                    contexts.iter().map(|&context| self.conditioner.group_of(context)).collect();
-                let Some(table) = self.table() else { return self.known_groups(&groups, known.len()) };
-                let of = |group: &Option<usize>| match group {
-                    Some(group) => table.dynamics_of(*group, &self.average),
-                    None => self.average.to_vec(),
+                let embeddings = self.predictor().map(|predictor| predictor.embeddings()).unwrap_or_default();
+                let one = |&context: &ContextId| {
+                    let group = self.conditioner.group_of(context);
+                    if let Some(table) = self.table() {
+                        let own = group.map(|group| table.dynamics_of(group, &self.average));
+                        let dynamics = own.unwrap_or_else(|| self.average.to_vec());
+                        return Known { dynamics, ..Known::default() };
+                    }
+                    let width = embeddings.len() / known.len().max(1);
+                    let embedding = group.and_then(|group| embeddings.chunks_exact(width.max(1)).nth(group));
+                    Known {
+                        input: (0..known.len()).map(|i| f32::from(u8::from(Some(i) == group))).collect(),
+                        belief: embedding.map_or_else(|| vec![0.0; width], <[f32]>::to_vec),
+                        dynamics: Vec::new(),
+                    }
                 };
-                Known { dynamics: groups.iter().flat_map(of).collect(), ..Known::default() }
+                contexts.iter().map(one).collect()
             }
-            _ => Known { dynamics: self.average.repeat(count), ..Known::default() },
-        }
-    }
-
-    /// What Oracle-ID gets of groups of observations; zeros for unknown ones.
-    fn known_groups(&self, groups: &[Option<usize>], count: usize) -> Known {
-        let embeddings = self.predictor().map(|predictor| predictor.embeddings()).unwrap_or_default();
-        let width = embeddings.len() / count.max(1);
-        let one_hot = |group: &Option<usize>| {
-            let group = *group;
-            (0..count).map(move |i| f32::from(u8::from(Some(i) == group)))
-        };
-        let embedding = |group: &Option<usize>| {
-            group.map_or(vec![0.0; width], |group| embeddings[group * width..][..width].to_vec())
-        };
-        Known {
-            inputs: groups.iter().flat_map(one_hot).collect(),
-            beliefs: groups.iter().flat_map(embedding).collect(),
-            dynamics: Vec::new(),
+            _ => vec![Known { dynamics: self.average.to_vec(), ..Known::default() }; contexts.len()],
         }
     }
 
@@ -321,7 +283,7 @@ impl Agent {
     }
 
     /// What a context adds to every task vector; nothing where rewards are taken as they are.
-    pub(crate) fn shift(&self, context: &[Trajectory]) -> Result<Vec<f32>, LearnError> {
+    pub(crate) fn shift(&self, context: &[Trajectory]) -> Result<Vec<f32>> {
         let Some(corrector) = &self.corrector else { return Ok(Vec::new()) };
         let seen = match &self.model {
             Model::Listed(model) => {
@@ -337,22 +299,18 @@ impl Agent {
         corrector.shift(&seen)
     }
 
-    /// Task vectors on their way toward the beliefs they were drawn around in training; see [`latent::toward`].
-    pub(crate) fn blended(&self, known: &Known, tasks: &[f32], share: f32) -> Vec<f32> {
-        if share == 0.0 || self.method.draw != Draw::Cone || known.beliefs.is_empty() {
-            return tasks.to_vec();
+    /// A task vector on its way toward the belief, where it was drawn around it in training; see [`latent::toward`].
+    pub(crate) fn blended(&self, known: &Known, z: &[f32], share: f32) -> Vec<f32> {
+        if share == 0.0 || self.method.draw != Draw::Cone || known.input.is_empty() {
+            return z.to_vec();
         }
-        let dim = self.dim();
-        let centred = self.conditioner.centred(&known.beliefs);
-        let axes = cone_means(&centred, centred.len() / (tasks.len() / dim), dim);
-        let both = tasks.chunks_exact(dim).zip(axes.chunks_exact(dim));
-        both.flat_map(|(z, axis)| latent::toward(z, axis, share)).collect()
+        latent::toward(z, &cone_means(&known.input, known.input.len(), self.dim()), share)
     }
 
     /// What is known of a context after a trajectory in it.
     pub(crate) fn known_after(&self, context: ContextId, trajectory: &Trajectory) -> Known {
         let evidence = self.evidence(std::slice::from_ref(trajectory));
-        self.known(&[context], &[&evidence])
+        self.known(&[context], &[&evidence]).remove(0)
     }
 
     /// The evidence of trajectories; of nothing for a method without a belief.

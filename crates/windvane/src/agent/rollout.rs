@@ -3,7 +3,7 @@
 use super::acting::{Ready, Trail};
 use super::{Acting, Agent};
 use crate::belief::Evidence;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::eval::BeliefMode;
 use crate::latent;
 use windvane_world::protocol::{EvalEpisode, VectorPolicy};
@@ -19,7 +19,6 @@ struct VectorRollout<'a> {
     acting: Acting,
     online: bool,
     episodes: Vec<Episode>,
-    ready: Ready,
 }
 
 /// One episode.
@@ -31,15 +30,12 @@ struct Episode {
     wanted: Vec<f32>,
     shift: Vec<f32>,
     trail: Trail,
+    ready: Ready,
 }
 
 impl Agent {
     /// A rollout of one episode after each context trajectory, in the order the episodes will have.
-    pub(crate) fn rollout<'a>(
-        &'a self,
-        contexts: &[&Trajectory],
-        acting: Acting,
-    ) -> Result<Rollout<'a>, LearnError> {
+    pub(crate) fn rollout<'a>(&'a self, contexts: &[&Trajectory], acting: Acting) -> Result<Rollout<'a>> {
         let mut episodes: Vec<Episode> = Vec::with_capacity(contexts.len());
         for (i, trajectory) in contexts.iter().enumerate() {
             // What several episodes share is made once.
@@ -50,25 +46,30 @@ impl Agent {
                 let trajectories = std::slice::from_ref(*trajectory);
                 (self.evidence(trajectories), self.shift(trajectories)?)
             };
-            let (context, wanted, trail) = (ContextId(0), Vec::new(), Trail::default());
-            episodes.push(Episode { evidence, context, wanted, shift, trail });
+            let (context, wanted) = (ContextId(0), Vec::new());
+            let (trail, ready) = (Trail::default(), Ready::default());
+            episodes.push(Episode { evidence, context, wanted, shift, trail, ready });
         }
         let online = acting.belief == BeliefMode::Online && self.belief().is_some();
-        Ok(Box::new(VectorRollout { agent: self, acting, online, episodes, ready: Ready::default() }))
+        Ok(Box::new(VectorRollout { agent: self, acting, online, episodes }))
     }
 }
 
 impl VectorRollout<'_> {
     /// Forms the beliefs of the episodes `which` anew, and what follows from them.
-    fn ready(&mut self, which: &[usize]) -> Ready {
-        which.iter().for_each(|&i| self.episodes[i].trail.stale = 0);
+    fn update(&mut self, which: &[usize]) {
         let episodes = || which.iter().map(|&i| &self.episodes[i]);
         let contexts: Vec<ContextId> = episodes().map(|episode| episode.context).collect();
         let evidence: Vec<&Evidence> = episodes().map(|episode| &episode.evidence).collect();
         let known = self.agent.known(&contexts, &evidence);
-        let wanted: Vec<f32> = episodes().flat_map(|episode| &episode.wanted).copied().collect();
-        let tasks = self.agent.blended(&known, &wanted, self.acting.blend);
-        self.agent.ready(known, tasks, self.acting)
+        let blended =
+            |(known, episode): (_, &Episode)| self.agent.blended(known, &episode.wanted, self.acting.blend);
+        let tasks = known.iter().zip(episodes()).map(blended).collect();
+        let ready = self.agent.ready(known, tasks, self.acting);
+        for (&i, ready) in which.iter().zip(ready) {
+            self.episodes[i].ready = ready;
+            self.episodes[i].trail.stale = 0;
+        }
     }
 
     /// Straight to the goal in the same box, within which nothing better is known.
@@ -77,19 +78,19 @@ impl VectorRollout<'_> {
             return None;
         };
         let same = table.nearest(goal) == table.nearest(obs);
-        table.discretizer().straight(obs, goal).filter(|_| same)
+        table.discretizer.straight(obs, goal).filter(|_| same)
     }
 }
 
 impl VectorPolicy for VectorRollout<'_> {
     type Error = LearnError;
 
-    fn begin(&mut self, episodes: &[EvalEpisode], _: &[f32]) -> Result<(), LearnError> {
+    fn begin(&mut self, episodes: &[EvalEpisode], _: &[f32]) -> Result<()> {
         for (episode, asked) in self.episodes.iter_mut().zip(episodes) {
             episode.wanted = latent::shifted(self.agent.task(&asked.task.reward), &episode.shift);
             episode.context = asked.context;
         }
-        self.ready = self.ready(&(0..episodes.len()).collect::<Vec<_>>());
+        self.update(&(0..episodes.len()).collect::<Vec<_>>());
         Ok(())
     }
 
@@ -99,13 +100,14 @@ impl VectorPolicy for VectorRollout<'_> {
         obs: &[f32],
         episodes: &mut [EvalEpisode],
         actions: &mut Actions,
-    ) -> Result<(), LearnError> {
+    ) -> Result<()> {
         let dims = self.agent.spec().obs_dim();
         let rows = running.iter().copied().zip(obs.chunks_exact(dims));
         let (which, free): (Vec<usize>, Vec<&[f32]>) =
             rows.filter(|(i, _)| self.episodes[*i].trail.is_free()).unzip();
         if !which.is_empty() {
-            let chosen = self.agent.choose(&self.ready.of(&which), &free.concat());
+            let ready: Vec<&Ready> = which.iter().map(|&i| &self.episodes[i].ready).collect();
+            let chosen = self.agent.choose(&ready, &free.concat());
             for ((&i, obs), mut action) in which.iter().zip(free).zip(chosen) {
                 if let Some(straight) = self.straight(&episodes[i], obs) {
                     action = straight;
@@ -123,13 +125,7 @@ impl VectorPolicy for VectorRollout<'_> {
         Ok(())
     }
 
-    fn observe(
-        &mut self,
-        running: &[usize],
-        obs: &[f32],
-        actions: &Actions,
-        next: &[f32],
-    ) -> Result<(), LearnError> {
+    fn observe(&mut self, running: &[usize], obs: &[f32], actions: &Actions, next: &[f32]) -> Result<()> {
         if !self.online {
             return Ok(());
         }
@@ -143,8 +139,7 @@ impl VectorPolicy for VectorRollout<'_> {
             }
         }
         if !stale.is_empty() {
-            let new = self.ready(&stale);
-            self.ready.replace(&stale, new);
+            self.update(&stale);
         }
         Ok(())
     }

@@ -29,8 +29,8 @@ impl Rows {
     pub(super) fn new(agent: &Agent) -> Option<Self> {
         let Model::Observations(model) = &agent.model else { return None };
         let weights = model.params.weights();
-        let blank = vec![0.0; model.condition_width() + agent.dim()];
-        let backward = (model.backward_map(), &weights);
+        let blank = vec![0.0; model.condition + agent.dim()];
+        let backward = (&model.backward, &weights);
         let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
         let actor = match &model.actor {
             Some(actor) => Some(actor.row(backward, &blank, agent.dim())?),
@@ -42,7 +42,7 @@ impl Rows {
         Some(Self {
             codec: model.codec.clone(),
             head: model.config.value_head,
-            condition: model.condition_width(),
+            condition: model.condition,
             forward: nets.collect::<Option<_>>()?,
             actor,
             predictor: model.predictor.as_ref().map(predictor),
@@ -51,13 +51,13 @@ impl Rows {
 
     /// Takes another belief and task.
     pub(super) fn fix(&mut self, ready: &Ready) {
-        let mut task = ready.known.inputs.clone();
+        let mut task = ready.known.input.clone();
         task.resize(self.condition, 0.0);
         task.extend_from_slice(&ready.z);
         self.forward.iter_mut().for_each(|net| net.fix(&task));
         self.actor.iter_mut().for_each(|actor| actor.fix(&task));
-        if let (Some((belief, row)), false) = (&mut self.predictor, ready.known.beliefs.is_empty()) {
-            belief.condition(row, &ready.known.beliefs);
+        if let (Some((belief, row)), false) = (&mut self.predictor, ready.known.belief.is_empty()) {
+            belief.condition(row, &ready.known.belief);
         }
     }
 
@@ -67,14 +67,14 @@ impl Rows {
             return None;
         }
         let Self { codec, head, forward, predictor, .. } = self;
-        let (s, actions) = (codec.encode(obs), codec.actions());
+        let (s, actions) = (codec.encode(obs), &codec.actions);
         let n = actions.n_candidates();
         let candidates = || (0..n).map(|index| actions.candidate(index));
         // One row for each candidate, so that weights are read once; one row where F has a head for each.
         let (states, with) = match predictor {
             Some((_, predictor)) => {
                 let sa: Vec<f32> = candidates().flat_map(|a| [&s[..], &a].concat()).collect();
-                let scales = codec.change_scale();
+                let scales = &codec.change_scale;
                 let change = predictor.predict(&sa).chunks_exact(scales.len()); // [n, dims]
                 let next = change.flat_map(|change| obs.iter().zip(change.iter().zip(scales)));
                 let next: Vec<f32> = next.map(|(x, (change, scale))| x + change * scale).collect();
@@ -95,6 +95,6 @@ impl Rows {
     /// The action of the actor at `obs`; nothing without one.
     pub(super) fn act(&mut self, obs: &[f32]) -> Option<ActionBuf> {
         let s = self.codec.encode(obs);
-        Some(self.codec.actions().action(0, self.actor.as_mut()?.act(&s)))
+        Some(self.codec.actions.action(0, self.actor.as_mut()?.act(&s)))
     }
 }

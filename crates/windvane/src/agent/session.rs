@@ -16,7 +16,7 @@ use super::rows::Rows;
 use super::task::{Inference, TaskCode};
 use super::{Acting, Agent, Confidence, Model, TaskPolicy};
 use crate::belief::{Evidence, Posteriors, fits};
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::eval::BeliefMode;
 use crate::fb::conditioning::Conditioner;
 use crate::latent;
@@ -54,11 +54,11 @@ pub struct Session {
 
 impl Agent {
     /// Takes in what was seen of the dynamics; nothing at all is allowed.
-    pub fn adapt(&self, context: &[Trajectory]) -> Result<Adapted, LearnError> {
+    pub fn adapt(&self, context: &[Trajectory]) -> Result<Adapted> {
         if let Some(trajectory) = context.iter().find(|trajectory| !fits(self.spec(), trajectory)) {
             let width = trajectory.observations().len() / (trajectory.len() + 1);
             let problem = format!("observations of {width} numbers, expected {}", self.spec().obs_dim());
-            return Err(LearnError::Config { origin: "context".into(), problem });
+            return Err(LearnError::config("context", problem));
         }
         let scores: Vec<f64> = context.iter().filter_map(|trajectory| self.ood_score(trajectory)).collect();
         let ood_score =
@@ -68,7 +68,7 @@ impl Agent {
     }
 
     /// The task vector of a prompt.
-    pub fn infer(&self, prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {
+    pub fn infer(&self, prompt: &Prompt, inference: Inference) -> Result<TaskCode> {
         self.visited.task(prompt, self.spec(), inference, |states| self.backward(states))
     }
 
@@ -77,8 +77,17 @@ impl Agent {
         &self.visited.states
     }
 
+    /// Whether a task vector is one of the agent's.
+    pub(super) fn check_task(&self, z: &[f32]) -> Result<()> {
+        if z.len() == self.dim() && z.iter().all(|x| x.is_finite()) {
+            return Ok(());
+        }
+        let problem = format!("z has {} numbers, expected {} finite ones", z.len(), self.dim());
+        Err(LearnError::config("task", problem))
+    }
+
     /// The task vector of a reward by its value at each of the [`Agent::visited`] states.
-    pub fn infer_labelled(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode, LearnError> {
+    pub fn infer_labelled(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode> {
         self.visited.task_of(rewards, inference)
     }
 }
@@ -86,11 +95,29 @@ impl Agent {
 impl Adapted {
     /// How sure the belief is, and whether the context looks like training.
     pub fn confidence(&self) -> Confidence {
-        confidence(&self.agent, &self.evidence, self.ood_score)
+        self.confidence_at(self.ood_score)
+    }
+
+    fn confidence_at(&self, ood_score: Option<f32>) -> Confidence {
+        let Self { agent, evidence, .. } = self;
+        let least = match &agent.model {
+            Model::Listed(_) => 0,
+            Model::Observations(model) => agent.settings.belief.min_context / model.codec.action_repeat,
+        };
+        let posterior = self.posterior();
+        let relative = match &agent.conditioner {
+            Conditioner::Belief { scale, .. } if evidence.transitions() > 0 => {
+                let square = posterior.std.iter().map(|s| f64::from(s * scale).powi(2)).sum::<f64>();
+                Some((square / posterior.std.len().max(1) as f64).sqrt())
+            }
+            _ => None,
+        };
+        let transitions = [evidence.transitions(), least];
+        Confidence::new(transitions, posterior.mean, relative, ood_score, &agent.calibration)
     }
 
     /// Takes a task, by projection.
-    pub fn task(&self, prompt: &Prompt) -> Result<Session, LearnError> {
+    pub fn task(&self, prompt: &Prompt) -> Result<Session> {
         self.task_by(prompt, Inference::Projection)
     }
 
@@ -100,13 +127,13 @@ impl Adapted {
     }
 
     /// Takes a task.
-    pub fn task_by(&self, prompt: &Prompt, inference: Inference) -> Result<Session, LearnError> {
+    pub fn task_by(&self, prompt: &Prompt, inference: Inference) -> Result<Session> {
         self.session(self.agent.infer(prompt, inference)?)
     }
 
     /// Takes a task whose vector is known.
-    pub fn session(&self, task: TaskCode) -> Result<Session, LearnError> {
-        self.check(&task)?;
+    pub fn session(&self, task: TaskCode) -> Result<Session> {
+        self.agent.check_task(&task.z)?;
         let dims = self.agent.spec().obs_dim();
         let limit = |dim: usize| {
             let values = || self.agent.visited.states.iter().skip(dim).step_by(dims);
@@ -127,32 +154,6 @@ impl Adapted {
         session.update();
         Ok(session)
     }
-
-    /// Whether a task vector is one of the agent's.
-    fn check(&self, task: &TaskCode) -> Result<(), LearnError> {
-        let dim = self.agent.dim();
-        if task.z.len() == dim && task.z.iter().all(|x| x.is_finite()) {
-            return Ok(());
-        }
-        let problem = format!("z has {} numbers, expected {dim} finite ones", task.z.len());
-        Err(LearnError::Config { origin: "task".into(), problem })
-    }
-}
-
-fn confidence(agent: &Agent, evidence: &Evidence, ood_score: Option<f32>) -> Confidence {
-    let least = match &agent.model {
-        Model::Listed(_) => 0,
-        Model::Observations(model) => agent.settings.belief.min_context / model.codec.action_repeat(),
-    };
-    let posterior = agent.belief().map(|belief| belief.infer(&[evidence])).unwrap_or_default();
-    let relative = match &agent.conditioner {
-        Conditioner::Belief { scale, .. } if evidence.transitions() > 0 => {
-            let square = posterior.std.iter().map(|s| f64::from(s * scale).powi(2)).sum::<f64>();
-            Some((square / posterior.std.len().max(1) as f64).sqrt())
-        }
-        _ => None,
-    };
-    Confidence::new([evidence.transitions(), least], posterior.mean, relative, ood_score, &agent.calibration)
 }
 
 impl Session {
@@ -177,14 +178,14 @@ impl Session {
     }
 
     /// Takes another task; what was learned of the dynamics stays.
-    pub fn retask(&mut self, prompt: &Prompt) -> Result<(), LearnError> {
+    pub fn retask(&mut self, prompt: &Prompt) -> Result<()> {
         let task = self.adapted.agent.infer(prompt, self.task.inference)?;
         self.take(task)
     }
 
     /// Takes another task whose vector is known.
-    pub fn take(&mut self, task: TaskCode) -> Result<(), LearnError> {
-        self.adapted.check(&task)?;
+    pub fn take(&mut self, task: TaskCode) -> Result<()> {
+        self.adapted.agent.check_task(&task.z)?;
         self.task = task;
         self.restart();
         self.update();
@@ -202,11 +203,11 @@ impl Session {
             (Evidence::Tokens(set), Some(belief)) => belief.ood_of_tokens(set.tokens()),
             _ => self.adapted.ood_score,
         };
-        confidence(&self.adapted.agent, &self.adapted.evidence, score)
+        self.adapted.confidence_at(score)
     }
 
     /// The next action.
-    pub fn act(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
+    pub fn act(&mut self, obs: &[f32]) -> Result<ActionBuf> {
         self.check(obs)?;
         if let Some(held) = self.trail.next() {
             return Ok(held);
@@ -217,14 +218,14 @@ impl Session {
     }
 
     /// The action that F chooses at `obs`, whatever is being held.
-    pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf, LearnError> {
+    pub fn decide(&mut self, obs: &[f32]) -> Result<ActionBuf> {
         self.check(obs)?;
         let q = self.q(obs);
         let Adapted { agent, evidence, .. } = &self.adapted;
         let mut action = match (q, &mut self.rows) {
             (Some(q), _) => agent.best_action(&q, agent.settings.fb.gamma),
             (None, Some(rows)) => rows.act(obs).unwrap_or_else(|| agent.spec().action.buffer()),
-            (None, None) => agent.choose(&self.ready, obs).remove(0),
+            (None, None) => agent.choose(&[&self.ready], obs).remove(0),
         };
         if self.acting.belief == BeliefMode::Online && agent.probes(evidence) {
             let mut rng = stream(agent.seed, "probe", &[evidence.transitions() as u64]);
@@ -233,21 +234,20 @@ impl Session {
         if let ActionBuf::Continuous(values) = &action
             && values.iter().any(|x| !x.is_finite())
         {
-            let problem =
-                "the policy gave an action that is not finite; `reset` forgets what led to it".into();
-            return Err(LearnError::Config { origin: "action".into(), problem });
+            let problem = "the policy gave an action that is not finite; `reset` forgets what led to it";
+            return Err(LearnError::config("action", problem));
         }
         Ok(action)
     }
 
     /// Value F z / d of each action at `obs`; empty where an actor chooses.
-    pub fn values(&mut self, obs: &[f32]) -> Result<Vec<f32>, LearnError> {
+    pub fn values(&mut self, obs: &[f32]) -> Result<Vec<f32>> {
         self.check(obs)?;
         Ok(self.q(obs).unwrap_or_default())
     }
 
     /// Sees where an action led. Only a session that is [`Session::online`] learns from it.
-    pub fn observe(&mut self, obs: &[f32], action: &ActionBuf, next: &[f32]) -> Result<(), LearnError> {
+    pub fn observe(&mut self, obs: &[f32], action: &ActionBuf, next: &[f32]) -> Result<()> {
         self.check(obs)?;
         self.check(next)?;
         let spec = self.adapted.agent.spec();
@@ -275,15 +275,15 @@ impl Session {
     }
 
     /// Takes in another context instead of all that was seen so far.
-    pub fn reset(&mut self, context: &[Trajectory]) -> Result<(), LearnError> {
+    pub fn reset(&mut self, context: &[Trajectory]) -> Result<()> {
         self.adapted = self.adapted.agent.adapt(context)?;
         self.restart();
         self.update();
         Ok(())
     }
 
-    fn check(&self, obs: &[f32]) -> Result<(), LearnError> {
-        let wrong = |problem: String| Err(LearnError::Config { origin: "observation".into(), problem });
+    fn check(&self, obs: &[f32]) -> Result<()> {
+        let wrong = |problem: String| Err(LearnError::config("observation", problem));
         let dims = &self.adapted.agent.spec().observation;
         if obs.len() != dims.len() {
             return wrong(format!("{} numbers, expected {}", obs.len(), dims.len()));
@@ -293,11 +293,10 @@ impl Session {
                 return wrong(format!("\"{}\" is {x}, expected a finite number", dim.name));
             }
             if !(low..=high).contains(&x) {
-                let problem = format!(
-                    "\"{}\" is {x}, far outside of what the data showed; expected {low} to {high}",
-                    dim.name
-                );
-                return wrong(problem);
+                let name = &dim.name;
+                return wrong(format!(
+                    "\"{name}\" is {x}, far outside of what the data showed; expected {low} to {high}"
+                ));
             }
         }
         Ok(())
@@ -309,7 +308,7 @@ impl Session {
         // Nobody knows the context's id: to Oracle-ID it is none of training.
         let known = agent.known(&[ContextId(u64::MAX)], &[evidence]);
         let z = latent::shifted(self.task.z.clone(), shift);
-        self.ready = agent.ready(known, z, self.acting);
+        self.ready = agent.ready(known, vec![z], self.acting).remove(0);
         if let Some(rows) = &mut self.rows {
             rows.fix(&self.ready);
         }
@@ -318,8 +317,8 @@ impl Session {
     /// Q of each action at `obs`; nothing where an actor chooses.
     fn q(&mut self, obs: &[f32]) -> Option<Vec<f32>> {
         match &mut self.rows {
-            Some(rows) if !self.ready.plans() => rows.q(obs, &self.ready.z),
-            _ => self.adapted.agent.q(&self.ready, obs),
+            Some(rows) if self.ready.plan.is_none() => rows.q(obs, &self.ready.z),
+            _ => self.adapted.agent.q(&[&self.ready], obs),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a prompt to a task vector: z = E[r(s) B(s)] over visited states, or the z whose B(s) z comes nearest to the reward.
 
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::fb::{ListedModel, ObservationModel};
 use crate::latent;
 use crate::linalg::cholesky_solve;
@@ -58,13 +58,7 @@ impl Visited {
         let mut states = vec![0.0; table.states() * table.spec().obs_dim()];
         let rows = states.chunks_exact_mut(table.spec().obs_dim());
         rows.enumerate().for_each(|(state, obs)| table.write_obs(state, obs));
-        Self {
-            states,
-            shares: table.rho().to_vec(),
-            b: model.backward(),
-            dim: model.config.dim,
-            centred: false,
-        }
+        Self { states, shares: table.rho.clone(), b: model.backward(), dim: model.config.dim, centred: false }
     }
 
     /// Observations `[rows * dims]`, each as often visited as the others.
@@ -73,7 +67,7 @@ impl Visited {
         let b = model.backward(&states);
         Self {
             shares: vec![1.0 / count.max(1) as f32; count],
-            dim: model.dim(),
+            dim: model.config.dim,
             centred: model.config.centred_rewards,
             states,
             b,
@@ -88,7 +82,7 @@ impl Visited {
         spec: &EnvSpec,
         inference: Inference,
         backward: impl Fn(&[f32]) -> Vec<f32>,
-    ) -> Result<TaskCode, LearnError> {
+    ) -> Result<TaskCode> {
         let mut sum = vec![0.0; self.dim];
         let mut fit: Option<f64> = None;
         for (weight, part) in prompt.check(spec)? {
@@ -114,16 +108,15 @@ impl Visited {
             sum.iter_mut().zip(&z).for_each(|(sum, z)| *sum += weight * z);
         }
         if sum.iter().all(|x| x.abs() < 1e-6) {
-            let problem = "its parts cancel each other".into();
-            return Err(LearnError::Config { origin: "task".into(), problem });
+            return Err(LearnError::config("task", "its parts cancel each other"));
         }
         latent::project(&mut sum);
         Ok(TaskCode { z: sum, inference, fit, warnings: prompt.warnings(spec) })
     }
 
     /// The task vector of a reward whose value at every visited state is known, `[rows]`.
-    pub fn task_of(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode, LearnError> {
-        let wrong = |problem: String| LearnError::Config { origin: "task".into(), problem };
+    pub fn task_of(&self, rewards: &[f32], inference: Inference) -> Result<TaskCode> {
+        let wrong = |problem: String| LearnError::config("task", problem);
         if rewards.len() != self.shares.len() {
             let problem = format!("{} rewards of {} visited states", rewards.len(), self.shares.len());
             return Err(wrong(problem));
@@ -190,23 +183,22 @@ impl Visited {
 }
 
 /// A reward of 0 at all visited states has no direction.
-fn refuse_nothing(z: &[f32]) -> Result<(), LearnError> {
+fn refuse_nothing(z: &[f32]) -> Result<()> {
     if z.iter().any(|x| x.abs() >= 1e-9) {
         return Ok(());
     }
-    let problem = "the reward is 0 wherever the data went; expected one that some visited state pays".into();
-    Err(LearnError::Config { origin: "task".into(), problem })
+    let problem = "the reward is 0 wherever the data went; expected one that some visited state pays";
+    Err(LearnError::config("task", problem))
 }
 
 /// A reward that is the same everywhere wants nothing, so no task vector stands for it; one that is 0 has an error of its own.
-fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<(), LearnError> {
+fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<()> {
     match rewards {
-        [first, rest @ ..] if *first != 0.0 && rest.iter().all(|r| r == first) => Err(LearnError::Config {
-            origin: "task".into(),
-            problem: format!(
-                "the reward \"{formula}\" is {first} at every visited state: every policy earns the same; expected one that differs between states"
-            ),
-        }),
+        [first, rest @ ..] if *first != 0.0 && rest.iter().all(|r| r == first) => {
+            let everywhere = format!("the reward \"{formula}\" is {first} at every visited state");
+            let expected = "every policy earns the same; expected one that differs between states";
+            Err(LearnError::config("task", format!("{everywhere}: {expected}")))
+        }
         _ => Ok(()),
     }
 }
@@ -247,7 +239,7 @@ mod tests {
         Visited { b: backward(&states), shares: vec![0.01; 100], states, dim: 3, centred: false }
     }
 
-    fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode, LearnError> {
+    fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode> {
         visited().task(prompt, &spec(), inference, backward)
     }
 

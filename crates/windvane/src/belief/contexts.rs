@@ -65,36 +65,30 @@ pub struct ContextBatch {
 impl ContextSampler {
     /// A sampler of contexts from a table's episodes.
     pub fn new(table: Arc<StateTable>, config: ContextConfig, device: &Device) -> Self {
-        let (states, vocabulary, groups) = (table.states(), table.vocabulary(), table.groups().len());
+        let (states, vocabulary, groups) = (table.states(), table.vocabulary(), table.groups.len());
         let dims = &table.spec().observation;
         let mut places = vec![0.0; states * dims.len()];
-        let mut place = vec![0.0; dims.len()];
-        for s in 0..states {
-            table.write_state(s, &mut place);
+        for (s, place) in table.places().chunks_exact(dims.len()).enumerate() {
             for (i, (x, dim)) in place.iter().zip(dims).enumerate() {
                 places[i * states + s] = 2.0 * (x - dim.low) / (dim.high - dim.low).max(1e-6) - 1.0;
             }
         }
         let mut shares = vec![0.0; groups * vocabulary];
-        for (group, row) in table.groups().iter().zip(shares.chunks_exact_mut(vocabulary)) {
+        for (group, row) in table.groups.iter().zip(shares.chunks_exact_mut(vocabulary)) {
             table.write_shares(&group.counts, row);
         }
         let (mut entered, mut blocked) = (vec![0.0; vocabulary * states], vec![0.0; vocabulary * states]);
-        let mut evidence = vec![0.0; states * 2];
         for token in 0..vocabulary {
-            evidence.fill(0.0);
-            table.add_evidence(token, &mut evidence);
-            for (s, e) in evidence.chunks_exact(2).enumerate() {
+            for (s, e) in table.evidence([token as u32]).chunks_exact(2).enumerate() {
                 (entered[token * states + s], blocked[token * states + s]) = (e[0], e[1]);
             }
         }
-        let per_state = table.actions() * table.width();
         Self {
             config,
-            tokens: upload_indices(table.tokens().iter().map(|&token| i64::from(token)).collect(), device),
+            tokens: upload_indices(table.tokens.iter().map(|&token| i64::from(token)).collect(), device),
             shares: upload(shares, [groups, vocabulary], device),
             places: upload(places, [dims.len(), states], device),
-            leaves: upload_indices((0..vocabulary).map(|token| (token / per_state) as i64).collect(), device),
+            leaves: upload_indices((0..vocabulary).map(|token| table.leaves(token) as i64).collect(), device),
             entered: upload(entered, [vocabulary, states], device),
             blocked: upload(blocked, [vocabulary, states], device),
             table,
@@ -102,18 +96,13 @@ impl ContextSampler {
     }
 
     /// The positions, among all tokens of the table, of a context of `group`.
-    pub fn draw_positions(
-        table: &StateTable,
-        config: &ContextConfig,
-        rng: &mut Rng,
-        group: usize,
-    ) -> Vec<usize> {
-        let episodes = &table.groups()[group].episodes;
+    pub(crate) fn draw_positions(&self, rng: &mut Rng, group: usize) -> Vec<usize> {
+        let (config, episodes) = (&self.config, &self.table.groups[group].episodes);
         let single = config.episodes < 2 || rng.random_bool(config.single);
         let whole = if single { 0 } else { rng.random_range(1..config.episodes) };
         let mut positions = Vec::new();
         for number in 0..=whole {
-            let span = table.episode_span(episodes[rng.random_range(0..episodes.len())]);
+            let span = self.table.episode_span(episodes[rng.random_range(0..episodes.len())]);
             // The first is cut anywhere, a quarter of the time not at all; the others are whole.
             let length = match number {
                 0 if !rng.random_bool(0.25) => rng.random_range(0..=span.len()),
@@ -126,53 +115,47 @@ impl ContextSampler {
 
     /// Draws `count` contexts.
     pub fn draw(&self, rng: &mut Rng, count: usize) -> ContextBatch {
-        let ways = if self.config.mix > 0.0 { self.config.ways.max(1) } else { 1 };
-        let dims = self.table.spec().obs_dim();
-        let vocabulary = self.table.vocabulary();
-        // For every way: which rows of the token column, in which context, of which group, beyond which hyperplane.
-        let mut drawn: Vec<Way> = (0..ways).map(|_| Way::default()).collect();
+        let parts = if self.config.mix > 0.0 { self.config.ways.max(1) } else { 1 };
+        let (dims, vocabulary) = (self.table.spec().obs_dim(), self.table.vocabulary());
+        let mut parts: Vec<Part> = (0..parts).map(|_| Part::default()).collect();
         let mut groups = vec![Vec::with_capacity(1); count];
         for (context, groups) in groups.iter_mut().enumerate() {
-            for (number, way) in drawn.iter_mut().enumerate() {
+            for (number, part) in parts.iter_mut().enumerate() {
                 let present = number == 0 || rng.random_bool(self.config.mix);
                 let mut group = 0;
                 if present {
-                    group = rng.random_range(0..self.table.groups().len());
+                    group = rng.random_range(0..self.table.groups.len());
                     groups.push(group);
-                    let positions = Self::draw_positions(&self.table, &self.config, rng, group);
-                    way.bags.extend(positions.iter().map(|_| (context * vocabulary) as i64));
-                    way.positions.extend(positions.iter().map(|&p| p as i64));
+                    let positions = self.draw_positions(rng, group);
+                    part.bags.extend(positions.iter().map(|_| (context * vocabulary) as i64));
+                    part.positions.extend(positions.iter().map(|&p| p as i64));
                 }
-                way.groups.push(group as i64);
+                part.groups.push(group as i64);
                 if number > 0 {
                     let normal: Vec<f32> = (0..dims).map(|_| StandardNormal.sample(rng)).collect();
                     let length = normal.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-6);
-                    way.normals.extend(normal.iter().map(|x| x / length));
-                    way.offsets.push(if present { rng.random_range(-1.1..1.1) } else { f32::MAX });
+                    part.normals.extend(normal.iter().map(|x| x / length));
+                    part.offsets.push(if present { rng.random_range(-1.1..1.1) } else { f32::MAX });
                 }
             }
         }
         let device = self.shares.device();
-        let (mut bag, mut truth) = (None, None);
-        for way in drawn {
-            let Way { positions, bags, groups, normals, offsets } = way;
-            let (own_bag, own_truth) = (
-                self.bags(positions, bags, count),
-                self.shares.clone().select(0, upload_indices(groups, &device)),
-            );
-            (bag, truth) = match (bag, truth) {
-                (Some(bag), Some(truth)) => {
-                    let normal: Tensor<2> = upload(normals, [count, dims], &device);
-                    let offset: Tensor<2> = upload(offsets, [count, 1], &device);
-                    let beyond = normal.matmul(self.places.clone()).greater(offset).float(); // [contexts, states]
-                    let beyond = beyond.select(1, self.leaves.clone()); // [contexts, vocabulary]
-                    (Some(crossed(bag, own_bag, &beyond)), Some(crossed(truth, own_truth, &beyond)))
-                }
-                _ => (Some(own_bag), Some(own_truth)),
-            };
+        let nothing = Tensor::<2>::zeros([count, vocabulary], &device);
+        let (mut bag, mut truth) = (nothing.clone(), nothing);
+        for (number, Part { positions, bags, groups, normals, offsets }) in parts.into_iter().enumerate() {
+            let own_bag = self.bags(positions, bags, count);
+            let own_truth = self.shares.clone().select(0, upload_indices(groups, &device));
+            if number == 0 {
+                (bag, truth) = (own_bag, own_truth);
+                continue;
+            }
+            let normal: Tensor<2> = upload(normals, [count, dims], &device);
+            let offset: Tensor<2> = upload(offsets, [count, 1], &device);
+            let beyond = normal.matmul(self.places.clone()).greater(offset).float(); // [contexts, states]
+            let beyond = beyond.select(1, self.leaves.clone()); // [contexts, vocabulary]
+            bag = bag.clone() + (own_bag - bag) * beyond.clone();
+            truth = truth.clone() + (own_truth - truth) * beyond;
         }
-        let empty = || Tensor::zeros([count, vocabulary], &device);
-        let (bag, truth) = (bag.unwrap_or_else(empty), truth.unwrap_or_else(empty));
         ContextBatch {
             entered: bag.clone().matmul(self.entered.clone()).clamp_max(1.0),
             blocked: bag.matmul(self.blocked.clone()).clamp_max(1.0),
@@ -195,17 +178,13 @@ impl ContextSampler {
     }
 }
 
-/// One way of all contexts of a batch.
+/// What one group gives to each context of a batch: which rows of the token column, in which context's bag, of which group, and
+/// the hyperplane beyond which it counts.
 #[derive(Default)]
-struct Way {
+struct Part {
     positions: Vec<i64>,
     bags: Vec<i64>,
     groups: Vec<i64>,
     normals: Vec<f32>,
     offsets: Vec<f32>,
-}
-
-/// `mine` where `beyond` is 0, `other` where it is 1.
-fn crossed(mine: Tensor<2>, other: Tensor<2>, beyond: &Tensor<2>) -> Tensor<2> {
-    mine.clone() + (other - mine) * beyond.clone()
 }

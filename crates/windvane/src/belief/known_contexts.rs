@@ -37,15 +37,13 @@ pub(super) struct Recalled {
 impl KnownContexts {
     pub(super) fn of(table: &StateTable, device: &Device) -> Self {
         let states = table.states();
-        let mut evidence = vec![0.0; states * 2];
-        let mut signs = Vec::with_capacity(table.groups().len() * states);
-        for group in table.groups() {
-            evidence.fill(0.0);
-            group.counts.iter().for_each(|&(token, _)| table.add_evidence(token as usize, &mut evidence));
+        let mut signs = Vec::with_capacity(table.groups.len() * states);
+        for group in &table.groups {
+            let evidence = table.evidence(group.counts.iter().map(|(token, _)| *token));
             // Entering once proves that it can be done.
             signs.extend(evidence.chunks_exact(2).map(|e| if e[0] > 0.0 { 1.0 } else { -e[1] }));
         }
-        Self { signs: upload(signs, [table.groups().len(), states], device) }
+        Self { signs: upload(signs, [table.groups.len(), states], device) }
     }
 
     /// Number of groups.
@@ -95,9 +93,8 @@ mod tests {
         let (_, table) = tabled("doors", 4, 30);
         let known = KnownContexts::of(&table, &device);
         let states = table.states();
-        for (number, group) in table.groups().iter().enumerate() {
-            let mut evidence = vec![0.0; states * 2];
-            group.counts.iter().for_each(|&(token, _)| table.add_evidence(token as usize, &mut evidence));
+        for (number, group) in table.groups.iter().enumerate() {
+            let evidence = table.evidence(group.counts.iter().map(|(token, _)| *token));
             let part = |i: usize| {
                 upload(evidence.iter().skip(i).step_by(2).copied().collect(), [1, states], &device)
             };

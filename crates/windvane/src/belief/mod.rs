@@ -84,9 +84,6 @@ pub struct BeliefConfig {
 pub enum Posterior {
     /// The transformer (paper).
     Encoder,
-    /// The mean of the groups' embeddings, each weighted by how likely it makes the context: Bayes' rule through the
-    /// predictor, over the dynamics that were met in training.
-    Embeddings,
     /// Bayesian linear regression through a linear decoder: exact, without a transformer, right beyond the dynamics that were
     /// met in training. The decoder is learned from an embedding of each training group.
     Regression,
@@ -202,9 +199,10 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     /// The Gaussians that evidence leads to.
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors;
 
-    /// Dynamics over the tokens of the state table decoded from means of h, `[contexts * vocabulary]`; nothing where states
+    /// Dynamics over the tokens of the state table decoded from means of h, `[contexts * vocabulary]`, which agree with the
+    /// `evidence` of each context as far as `belief.block_persistence` says (no evidence: as they are decoded); empty where states
     /// are not listed.
-    fn dynamics(&self, mean: &[f32]) -> Option<Vec<f32>>;
+    fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32>;
 
     /// How badly every second transition of a trajectory is predicted from the others; nothing if it is too short.
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64>;

@@ -16,8 +16,8 @@ const CONTEXTS: u64 = 200;
 pub(crate) fn calibrate_listed(belief: &StateEvidence, table: &StateTable) -> Vec<f32> {
     let score = |i: u64| {
         let mut rng = stream(0, "ood", &[i]);
-        let group = rng.random_range(0..table.groups().len());
-        let episodes = &table.groups()[group].episodes;
+        let group = rng.random_range(0..table.groups.len());
+        let episodes = &table.groups[group].episodes;
         let tokens = table.episode(*episodes.get(rng.random_range(0..episodes.len().max(1)))?);
         let length = rng.random_range(FEWEST.min(tokens.len())..=tokens.len());
         let tokens: Vec<Option<u32>> = tokens[..length].iter().map(|token| Some(*token)).collect();

@@ -1,7 +1,7 @@
 //! g(s, a, h): what an action changes in a state, given the belief.
 
 use super::{BeliefConfig, Decoder};
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Act, Input, Linear, Mlp, MlpConfig, Params, RowMlp, Weights, read};
 use burn::tensor::Tensor;
 
@@ -23,7 +23,7 @@ impl PredictorNet {
         input: usize,
         config: &BeliefConfig,
         output: usize,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let (width, dim) = (config.predictor_width, config.dim);
         let mlp = |inputs: &[usize], output| MlpConfig::paper(inputs, &[width], output);
         Ok(match config.decoder {

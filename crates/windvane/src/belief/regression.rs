@@ -51,8 +51,8 @@ impl Moments {
             moments.solve(&mut last);
             moments = Self::prior(dim);
             for number in measured {
-                let told: f32 = number.slopes.iter().zip(&last.mean).map(|(slope, h)| slope * h).sum();
-                let off = (number.residual - told) / number.noise;
+                let predicted: f32 = number.slopes.iter().zip(&last.mean).map(|(slope, h)| slope * h).sum();
+                let off = (number.residual - predicted) / number.noise;
                 moments.add(number, number.noise * ((FREEDOM + off * off) / (FREEDOM + 1.0)).sqrt());
             }
         }

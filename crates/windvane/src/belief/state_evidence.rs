@@ -12,7 +12,7 @@ use super::known_contexts::KnownContexts;
 use super::trainer::BeliefObjective;
 use super::{BeliefConfig, BeliefEncoder, Evidence, Gaussian, Posteriors, ood};
 use crate::data::StateTable;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{
     Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, read, upload,
     upload_indices,
@@ -22,7 +22,6 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use windvane_world::Action;
 use windvane_world::rng::stream;
@@ -44,9 +43,9 @@ const CHUNK: usize = 64;
 /// A belief encoder of listed states with its weights.
 #[derive(Clone, Debug)]
 pub struct StateEvidence {
-    config: BeliefConfig,
-    table: Arc<StateTable>,
-    params: Params,
+    pub(crate) config: BeliefConfig,
+    pub(crate) table: Arc<StateTable>,
+    pub(crate) params: Params,
     transformer: SetTransformer,
     /// From a state's features to the mean and log-std of h there and the trust in known contexts; one map for all states.
     read: Linear,
@@ -82,26 +81,20 @@ impl Constants {
         let (states, vocabulary) = (table.states(), table.vocabulary());
         let dims = &table.spec().observation;
         let features = dims.iter().filter_map(windvane_world::Dim::values).sum::<usize>() + states;
-        let mut places = vec![0.0; states * features];
-        let mut obs = vec![0.0; dims.len()];
+        let (coordinates, mut places) = (table.places(), vec![0.0; states * features]);
         for (s, row) in places.chunks_exact_mut(features).enumerate() {
-            table.write_state(s, &mut obs);
             let mut at = 0;
-            for (dim, x) in dims.iter().zip(&obs) {
+            for (dim, x) in dims.iter().zip(&coordinates[s * dims.len()..]) {
                 row[at + (x - dim.low) as usize] = COORDINATE;
                 at += dim.values().unwrap_or(0);
             }
             row[at + s] = IDENTITY;
         }
-        let state_of = |token: usize| token / table.width() / table.actions();
         let enters: Vec<i64> = table.successors().iter().map(|&s| i64::from(s)).collect();
-        let leaves =
-            enters.iter().enumerate().map(|(token, &s)| f32::from(u8::from(s as usize != state_of(token))));
-        let mask = (0..vocabulary).map(|token| {
-            let real = token % table.width() < table.outcomes(token / table.width()).len().max(1);
-            if real { 0.0 } else { NO_OUTCOME }
-        });
-        let (kinds, kind_count) = kinds(table);
+        let moves = |(token, &s): (usize, &i64)| f32::from(u8::from(s as usize != table.leaves(token)));
+        let leaves = enters.iter().enumerate().map(moves);
+        let mask = (0..vocabulary).map(|token| if table.is_outcome(token) { 0.0 } else { NO_OUTCOME });
+        let (kinds, kind_count) = table.kinds();
         Self {
             places: upload(places, [states, features], device),
             leaves: upload(leaves.collect(), [1, vocabulary], device),
@@ -113,34 +106,9 @@ impl Constants {
     }
 }
 
-/// The kind of each token: which action, and by how much it moves. Kinds are the same everywhere.
-fn kinds(table: &StateTable) -> (Vec<i64>, usize) {
-    let dim = table.spec().obs_dim();
-    let place = |state: usize| {
-        let mut place = vec![0.0; dim];
-        table.write_state(state, &mut place);
-        place
-    };
-    let mut known: BTreeMap<(usize, Vec<i32>), i64> = BTreeMap::new();
-    let kind = |(token, &to): (usize, &u32)| {
-        let pair = token / table.width();
-        let from = place(pair / table.actions());
-        let step = place(to as usize).iter().zip(&from).map(|(to, from)| (to - from) as i32).collect();
-        let next = known.len() as i64;
-        *known.entry((pair % table.actions(), step)).or_insert(next)
-    };
-    let kinds = table.successors().iter().enumerate().map(kind).collect();
-    (kinds, known.len())
-}
-
 impl StateEvidence {
     /// An untrained encoder for the tokens of `table`.
-    pub fn new(
-        table: Arc<StateTable>,
-        config: &BeliefConfig,
-        seed: u64,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
+    pub fn new(table: Arc<StateTable>, config: &BeliefConfig, seed: u64, device: &Device) -> Result<Self> {
         let device = &device.clone().without_autodiff();
         let constants = Constants::new(&table, device);
         let mut params = Params::new(device, seed);
@@ -160,21 +128,6 @@ impl StateEvidence {
             constants,
             table,
         })
-    }
-
-    /// The settings it was built with.
-    pub fn config(&self) -> &BeliefConfig {
-        &self.config
-    }
-
-    /// The listed states.
-    pub fn table(&self) -> &Arc<StateTable> {
-        &self.table
-    }
-
-    /// Its weights, to read them from a file.
-    pub fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
     }
 
     /// The Gaussians of evidence `[contexts * states * 2]`; `hidden` names, for each context (or for none), groups that are not
@@ -254,17 +207,27 @@ impl StateEvidence {
         log_softmax(logits.reshape([contexts * self.table.pairs(), self.table.width()]), 1)
     }
 
+    /// Dynamics decoded from means of h `[contexts * states]`, which agree with `evidence [contexts * states * 2]` (or none).
+    pub(crate) fn dynamics_given(&self, mean: &[f32], evidence: &[f32]) -> Vec<f32> {
+        let (states, weights) = (self.table.states(), self.params.weights());
+        let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
+        for mean in mean.chunks(CHUNK * states) {
+            let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
+            all.extend(read(self.decode(&weights, h).exp()));
+        }
+        let rows = all.chunks_exact_mut(self.table.vocabulary()).zip(evidence.chunks_exact(states * 2));
+        rows.for_each(|(p, evidence)| self.table.trust(p, evidence, self.config.block_persistence));
+        all
+    }
+
     /// The ood score of tokens as [`BeliefEncoder::ood_score`] defines it; `hidden` is a group not to be recognised.
     pub(crate) fn ood_of_tokens(&self, tokens: &[Option<u32>], hidden: Option<usize>) -> Option<f64> {
         if tokens.len() < ood::FEWEST {
             return None;
         }
-        let mut evidence = vec![0.0; self.table.states() * 2];
-        for token in tokens.iter().step_by(2).flatten() {
-            self.table.add_evidence(*token as usize, &mut evidence);
-        }
+        let evidence = self.table.evidence(tokens.iter().step_by(2).flatten().copied());
         let mean = self.infer_without(&evidence, &[hidden.into_iter().collect()]).mean;
-        let p = self.dynamics(&mean)?; // [vocabulary]
+        let p = self.dynamics_given(&mean, &[]); // [vocabulary]
         let chance =
             |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
         let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
@@ -293,7 +256,7 @@ impl BeliefEncoder for StateEvidence {
         let (before, mut steps) = (evidence.clone(), Vec::new());
         let dims = self.table.spec().obs_dim();
         for (pair, &action) in obs.windows(2 * dims).step_by(dims).zip(actions) {
-            self.table.discretizer().add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
+            self.table.discretizer.add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
         }
         for token in steps.into_iter().filter_map(|step| self.table.token_of(step)) {
             self.table.add_evidence(token as usize, evidence);
@@ -303,21 +266,11 @@ impl BeliefEncoder for StateEvidence {
     }
 
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
-        let rows = evidence.iter().flat_map(|evidence| match evidence {
-            Evidence::States(rows, _) => rows.as_slice(),
-            Evidence::Tokens(_) => &[],
-        });
-        self.infer_without(&rows.copied().collect::<Vec<_>>(), &[])
+        self.infer_without(&rows_of(evidence), &[])
     }
 
-    fn dynamics(&self, mean: &[f32]) -> Option<Vec<f32>> {
-        let (states, weights) = (self.table.states(), self.params.weights());
-        let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
-        for mean in mean.chunks(CHUNK * states) {
-            let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
-            all.extend(read(self.decode(&weights, h).exp()));
-        }
-        Some(all)
+    fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32> {
+        self.dynamics_given(mean, &rows_of(evidence))
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
@@ -330,10 +283,19 @@ impl BeliefEncoder for StateEvidence {
     }
 }
 
+/// Evidence of listed states, `[contexts * states * 2]`.
+fn rows_of(evidence: &[&Evidence]) -> Vec<f32> {
+    let rows = evidence.iter().map(|evidence| match evidence {
+        Evidence::States(rows, _) => rows.as_slice(),
+        Evidence::Tokens(_) => &[],
+    });
+    rows.collect::<Vec<_>>().concat()
+}
+
 /// The ELBO of a [`StateEvidence`]: from part of a group's transitions, predict the outcome of all of them.
 #[derive(Debug)]
 pub(crate) struct StateEvidenceObjective {
-    model: StateEvidence,
+    pub(crate) model: StateEvidence,
     sampler: ContextSampler,
     seed: u64,
 }
@@ -345,15 +307,10 @@ impl StateEvidenceObjective {
         config: &BeliefConfig,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let model = StateEvidence::new(table.clone(), config, seed, device)?;
         let sampler = ContextSampler::new(table, config.context, model.params.device());
         Ok(Self { model, sampler, seed })
-    }
-
-    /// The encoder as it stands.
-    pub(crate) fn model(&self) -> &StateEvidence {
-        &self.model
     }
 }
 
@@ -406,9 +363,7 @@ mod tests {
             let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
             let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
             let infer = |tokens: &[u32]| {
-                let mut evidence = vec![0.0; table.states() * 2];
-                tokens.iter().for_each(|&token| table.add_evidence(token as usize, &mut evidence));
-                belief.infer_without(&evidence, &[])
+                belief.infer_without(&table.evidence(tokens.iter().copied()), &[])
             };
             let before = infer(&tokens);
             let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
@@ -429,10 +384,8 @@ mod tests {
         for (i, groups) in batch.groups.iter().enumerate() {
             let group = rng.random_range(0..3);
             assert_eq!(groups, &[group]);
-            let mut evidence = vec![0.0; table.states() * 2];
-            for position in ContextSampler::draw_positions(&table, &config, &mut rng, group) {
-                table.add_evidence(table.tokens()[position] as usize, &mut evidence);
-            }
+            let positions = sampler.draw_positions(&mut rng, group);
+            let evidence = table.evidence(positions.into_iter().map(|position| table.tokens[position]));
             for (s, seen) in evidence.chunks_exact(2).enumerate() {
                 assert_eq!(
                     [entered[i * table.states() + s], blocked[i * table.states() + s]],
@@ -440,7 +393,7 @@ mod tests {
                 );
             }
             let mut shares = vec![0.0; table.vocabulary()];
-            table.write_shares(&table.groups()[group].counts, &mut shares);
+            table.write_shares(&table.groups[group].counts, &mut shares);
             assert_eq!(truth[i * table.vocabulary()..][..table.vocabulary()], shares);
         }
     }

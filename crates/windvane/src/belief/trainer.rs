@@ -1,7 +1,7 @@
 //! Training of the belief: one step on the evidence lower bound, whatever the encoder.
 
 use super::BeliefConfig;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Adam, AdamConfig, Params, TensorFile, Weights};
 use crate::train::{Learner, Metrics, warm_cosine};
 use burn::tensor::Tensor;
@@ -20,7 +20,7 @@ pub(crate) trait BeliefObjective: Debug {
 /// Trains a belief encoder.
 #[derive(Debug)]
 pub(crate) struct BeliefTrainer<O> {
-    objective: O,
+    pub(crate) objective: O,
     adam: Adam,
     steps: u64,
 }
@@ -31,15 +31,10 @@ impl<O: BeliefObjective> BeliefTrainer<O> {
         let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
         Self { adam: Adam::new(adam, objective.params()), objective, steps: config.steps }
     }
-
-    /// What is trained.
-    pub(crate) fn objective(&self) -> &O {
-        &self.objective
-    }
 }
 
 impl<O: BeliefObjective> Learner for BeliefTrainer<O> {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+    fn train_step(&mut self, step: u64) -> Result<Metrics> {
         let weights = self.objective.params().track();
         let (loss, metrics) = self.objective.loss(&weights, step);
         let mut metrics: Metrics =
@@ -57,7 +52,7 @@ impl<O: BeliefObjective> Learner for BeliefTrainer<O> {
         self.adam.save(file, "adam/");
     }
 
-    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
+    fn load(&mut self, file: &TensorFile) -> Result<()> {
         self.objective.params_mut().load(file, "belief/")?;
         Ok(self.adam.load(file, "adam/")?)
     }

@@ -13,7 +13,7 @@ use super::trainer::BeliefObjective;
 use super::{BeliefConfig, BeliefEncoder, Decoder, Evidence, Gaussian, Posterior, Posteriors, ood};
 use crate::data::replay::{TOKEN_GAIN, Transitions};
 use crate::data::{Codec, Replay};
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{
     Act, Init, Input, Linear, Mlp, MlpConfig, ParamId, Params, SetConfig, SetTransformer, Weights, read,
     upload, upload_indices,
@@ -30,8 +30,6 @@ use windvane_world::trajectory::Trajectory;
 
 /// Log-std that h begins with: a wide one drowns what an untrained encoder has to say.
 const FIRST_LOG_STD: f64 = -3.0;
-/// The squared error of a prediction that halves an embedding's chance.
-const HALVING_ERROR: f32 = 0.1;
 /// Largest ood score of one transition: a wild one must not decide alone.
 const LARGEST_SCORE: f32 = 100.0;
 /// Weight of telling states of one group from those of another beside predicting changes.
@@ -52,8 +50,8 @@ const CHUNK: usize = 64;
 #[derive(Clone, Debug)]
 pub struct TransitionSet {
     config: BeliefConfig,
-    codec: Arc<Codec>,
-    params: Params,
+    pub(crate) codec: Arc<Codec>,
+    pub(crate) params: Params,
     /// Nothing where h is read through a linear decoder.
     encoder: Option<Amortised>,
     predictor: PredictorNet,
@@ -78,12 +76,7 @@ struct Amortised {
 }
 
 impl Amortised {
-    fn new(
-        params: &mut Params,
-        token: usize,
-        features: usize,
-        config: &BeliefConfig,
-    ) -> Result<Self, LearnError> {
+    fn new(params: &mut Params, token: usize, features: usize, config: &BeliefConfig) -> Result<Self> {
         let BeliefConfig { dim, width, heads, blocks, .. } = *config;
         let set = SetConfig { input: token, width, heads, blocks, hidden: 4 * width };
         let outer = features * (1 + token - features);
@@ -111,20 +104,18 @@ impl TransitionSet {
         config: &BeliefConfig,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let mut params = Params::new(device, seed);
-        let features = codec.observations().width();
+        let features = codec.observations.width();
         let encoder = match config.posterior {
             Posterior::Regression => None,
-            Posterior::Encoder | Posterior::Embeddings => {
-                Some(Amortised::new(&mut params, codec.token_width(), features, config)?)
-            }
+            Posterior::Encoder => Some(Amortised::new(&mut params, codec.token_width(), features, config)?),
         };
         let reachability = match config.decoder {
             Decoder::Gated => Some(PredictorNet::new(&mut params, "there", features, config, 1)?),
             Decoder::Linear => None,
         };
-        let (input, dims) = (features + codec.actions().width(), codec.dims());
+        let (input, dims) = (features + codec.actions.width(), codec.dims());
         Ok(Self {
             predictor: PredictorNet::new(&mut params, "g", input, config, dims)?,
             unconditioned: PredictorNet::new(&mut params, "blind", input, config, dims)?,
@@ -137,16 +128,6 @@ impl TransitionSet {
             params,
             encoder,
         })
-    }
-
-    /// How observations and actions look to it.
-    pub fn codec(&self) -> &Arc<Codec> {
-        &self.codec
-    }
-
-    /// Its weights, to read them from a file.
-    pub fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
     }
 
     /// The embedding of each training group, `[groups * dim]`.
@@ -209,7 +190,7 @@ impl TransitionSet {
         let longest = batch.tokens.dims()[0] / sets;
         let pooled = net.transformer.forward(weights, batch.tokens.clone(), sets, Some(&batch.lengths)); // [sets, width]
         // The mean over real tokens of (1, action, change) times the state.
-        let features = self.codec.observations().width();
+        let features = self.codec.observations.width();
         let share =
             |&length: &usize| (0..longest).map(move |i| if i < length { 1.0 / length as f32 } else { 0.0 });
         let shares = batch.lengths.iter().flat_map(share).collect();
@@ -223,32 +204,6 @@ impl TransitionSet {
         let both = net.read.forward(weights, Input::One(pooled), Act::None) + recall;
         let dim = self.config.dim;
         Gaussian { mean: both.clone().narrow(1, 0, dim), log_std: both.narrow(1, dim, dim) + FIRST_LOG_STD }
-    }
-
-    /// The mean embedding given a set of tokens, by Bayes' rule with equal prior chances.
-    fn mean_embedding(&self, set: &[f32]) -> Vec<f32> {
-        let (embeddings, dim, width) = (self.embeddings(), self.config.dim, self.codec.token_width());
-        let (count, features) = (set.len() / width, self.codec.observations().width());
-        let mut log: Vec<f32> = vec![0.0; embeddings.len() / dim];
-        if count > 0 {
-            let s = set.chunks_exact(width).flat_map(|token| &token[..features]).copied().collect();
-            let s: Tensor<2> = upload(s, [count, features], self.params.device());
-            for (log, h) in log.iter_mut().zip(embeddings.chunks_exact(dim)) {
-                let reachable =
-                    self.reachability(s.clone(), upload(h.to_vec(), [1, dim], self.params.device()));
-                // A heavy tail: one transition that the predictor gets wrong rules nothing out.
-                let each = self.squared_errors(set, h).into_iter().zip(reachable);
-                *log += each.map(|(e, r)| r.max(0.01).ln() - (1.0 + e / HALVING_ERROR).ln()).sum::<f32>();
-            }
-        }
-        let best = log.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let chances: Vec<f32> = log.iter().map(|log| (log - best).exp()).collect();
-        let total: f32 = chances.iter().sum();
-        let mut mean = vec![0.0; dim];
-        for (h, chance) in embeddings.chunks_exact(dim).zip(chances) {
-            mean.iter_mut().zip(h).for_each(|(mean, x)| *mean += chance / total * x);
-        }
-        mean
     }
 
     /// The squared error of g under `h [dim]` on each token of a set, summed over coordinates, in units of the change scale.
@@ -290,9 +245,6 @@ impl TransitionSet {
             all.mean.extend(read(mean));
             all.std.extend(read(log_std.exp()));
         }
-        if self.config.posterior == Posterior::Embeddings {
-            all.mean = sets.iter().flat_map(|set| self.mean_embedding(set)).collect();
-        }
         all
     }
 
@@ -328,8 +280,8 @@ impl TransitionSet {
 
     /// States and actions of tokens, `[rows, features + action]`.
     fn state_actions(&self, set: &[f32]) -> Tensor<2> {
-        let (width, features) = (self.codec.token_width(), self.codec.observations().width());
-        let input = features + self.codec.actions().width();
+        let (width, features) = (self.codec.token_width(), self.codec.observations.width());
+        let input = features + self.codec.actions.width();
         let rows = set.chunks_exact(width).flat_map(|token| {
             let gain = |(i, x): (usize, &f32)| if i < features { *x } else { x / TOKEN_GAIN };
             token[..input].iter().enumerate().map(gain)
@@ -339,7 +291,7 @@ impl TransitionSet {
 
     /// Most tokens that an online belief is formed from.
     pub(crate) fn most_tokens(&self) -> usize {
-        (self.config.max_context / self.codec.action_repeat()).max(1)
+        (self.config.max_context / self.codec.action_repeat).max(1)
     }
 }
 
@@ -365,8 +317,7 @@ impl BeliefEncoder for TransitionSet {
 
     fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
         let Evidence::Tokens(set) = evidence else { return false };
-        let mut token = Vec::with_capacity(self.codec.token_width());
-        self.codec.push_tokens(actions.len(), obs, |step| actions[step], &mut token);
+        let token = self.codec.tokens(actions.len(), obs, |step| actions[step]);
         if !token.is_empty() {
             set.push(&token);
         }
@@ -381,8 +332,8 @@ impl BeliefEncoder for TransitionSet {
         self.infer_tokens(&sets.collect::<Vec<_>>())
     }
 
-    fn dynamics(&self, _: &[f32]) -> Option<Vec<f32>> {
-        None
+    fn dynamics(&self, _: &[f32], _: &[&Evidence]) -> Vec<f32> {
+        Vec::new()
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
@@ -397,7 +348,7 @@ impl BeliefEncoder for TransitionSet {
 /// The ELBO of a [`TransitionSet`]: from a context, predict transitions of other episodes of its group.
 #[derive(Debug)]
 pub(crate) struct TransitionSetObjective {
-    model: TransitionSet,
+    pub(crate) model: TransitionSet,
     replay: Arc<Replay>,
     seed: u64,
 }
@@ -409,14 +360,9 @@ impl TransitionSetObjective {
         config: &BeliefConfig,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
-        let model = TransitionSet::new(replay.codec().clone(), replay.groups(), config, seed, device)?;
+    ) -> Result<Self> {
+        let model = TransitionSet::new(replay.codec.clone(), replay.groups(), config, seed, device)?;
         Ok(Self { model, replay, seed })
-    }
-
-    /// The encoder as it stands.
-    pub(crate) fn model(&self) -> &TransitionSet {
-        &self.model
     }
 }
 

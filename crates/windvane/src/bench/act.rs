@@ -21,13 +21,13 @@ struct Act {
 pub(super) fn act(plan: &Plan, replay: &Arc<Replay>, device: &Device) -> Result<Built, LearnError> {
     let mut file = TensorFile::default();
     let (model, contexts) = fb::model(plan, replay, device, &mut file)?;
-    let codec = replay.codec().clone();
+    let codec = replay.codec.clone();
     let obs = replay.host_state(0).to_vec();
     // Some task: B of the state that it is in.
     let (input, z) = (&contexts.inputs[..plan.belief.dim], model.backward(&obs));
     let task = [input, &z].concat();
     let weights = model.params.weights();
-    let backward = (model.backward_map(), &weights);
+    let backward = (&model.backward, &weights);
     let row = model.actor.as_ref().and_then(|actor| actor.row(backward, &task, z.len()));
     let row = row.zip(model.actor.as_ref().map(|actor| actor.params.clone()));
     let Some((actor, params)) = row else { return Err(bad_setting("acting is measured with an actor")) };

@@ -17,7 +17,7 @@ pub(super) fn listed(plan: &Plan, table: &Arc<StateTable>, device: &Device) -> R
     let new = || StateEvidenceObjective::new(table.clone(), &plan.belief, SEED, device);
     let objective = constants(&mut file, new)?;
     file.insert_word("states", table.states());
-    file.insert_word("actions", table.actions());
+    file.insert_word("actions", table.actions);
     file.insert_word("width", table.width());
     Ok(training(BeliefTrainer::new(objective, &plan.belief), file, plan.belief.steps))
 }

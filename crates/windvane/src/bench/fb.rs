@@ -5,7 +5,6 @@ use crate::belief::{StateEvidence, TransitionSet};
 use crate::config::Plan;
 use crate::data::{Replay, StateTable};
 use crate::error::LearnError;
-use crate::fb::actor::ActorTrainer;
 use crate::fb::conditioning;
 use crate::fb::listed::ListedObjective;
 use crate::fb::observation_objective::ObservationObjective;
@@ -34,9 +33,9 @@ pub(super) fn listed(plan: &Plan, table: &Arc<StateTable>, device: &Device) -> R
         Ok(ListedObjective::new(model, contexts, distribution, SEED))
     })?;
     file.insert_word("states", table.states());
-    file.insert_word("actions", table.actions());
+    file.insert_word("actions", table.actions);
     file.insert_word("width", table.width());
-    Ok(training(FbTrainer::new(objective, fb, None), file, fb.steps))
+    Ok(training(FbTrainer::new(objective, fb), file, fb.steps))
 }
 
 /// The untrained model on observations, its conditioning inputs in the file.
@@ -47,12 +46,12 @@ pub(super) fn model(
     file: &mut TensorFile,
 ) -> Result<(ObservationModel, conditioning::TrainingContexts), LearnError> {
     let Plan { belief: config, fb, actor, .. } = plan;
-    let belief = TransitionSet::new(replay.codec().clone(), replay.groups(), config, SEED, device)?;
+    let belief = TransitionSet::new(replay.codec.clone(), replay.groups(), config, SEED, device)?;
     let (conditioner, contexts) =
         conditioning::observations(method()?, replay, Some(&belief), (config, fb), SEED);
     let width = conditioner.width();
     file.insert_values("data/input".to_owned(), contexts.inputs.clone(), [contexts.groups.len(), width]);
-    let codec = replay.codec().clone();
+    let codec = replay.codec.clone();
     let model = ObservationModel::new(codec, width, Some(Arc::new(belief)), None, (fb, actor), SEED, device)?;
     Ok((model, contexts))
 }
@@ -62,8 +61,7 @@ pub(super) fn observations(plan: &Plan, replay: &Arc<Replay>, device: &Device) -
     let mut file = TensorFile::default();
     columns(&mut file, replay);
     let (model, contexts) = model(plan, replay, device, &mut file)?;
-    let actor = model.actor.as_ref().map(|net| ActorTrainer::new(net, &plan.actor));
     let distribution = TaskDistribution::new(method()?.draw, &plan.fb, plan.belief.dim)?;
     let objective = ObservationObjective::new(model, replay.clone(), contexts, distribution, SEED);
-    Ok(training(FbTrainer::new(objective, &plan.fb, actor), file, plan.fb.steps))
+    Ok(training(FbTrainer::new(objective, &plan.fb), file, plan.fb.steps))
 }

@@ -209,7 +209,7 @@ fn constants<R>(file: &mut TensorFile, work: impl FnOnce() -> R) -> R {
 
 /// The columns of a data set as steps on observations gather them.
 fn columns(file: &mut TensorFile, replay: &Replay) {
-    let count = replay.data().transitions() + replay.data().episodes() - replay.codec().action_repeat();
+    let count = replay.data.transitions() + replay.data.episodes() - replay.codec.action_repeat;
     let all = replay.rows(&(0..count).collect::<Vec<_>>());
     let t = replay.transitions(all.clone());
     let index = t.index.float().reshape([count, 1]);

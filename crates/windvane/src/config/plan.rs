@@ -57,7 +57,7 @@ pub struct DataPlan {
     pub start: Start,
     /// The behaviour policy: `uniform`, `sticky:10`, ...; paper: uniform on grids, sticky actions on Pointmass.
     pub policy: BehaviourPolicy,
-    /// Share of the groups that is not learned from, to know how well unseen dynamics are told; paper: 0.
+    /// Share of the groups that is not learned from, to know how well unseen dynamics are predicted; paper: 0.
     pub held_out: f64,
 }
 
@@ -150,7 +150,7 @@ impl Plan {
         self.encoder.states == StateKind::Observations && self.fb.forward == ForwardForm::Predictor
     }
 
-    /// Whether data come from experts, so that cloning them is a yardstick.
+    /// Whether data come from experts, so that cloning them is a baseline.
     pub fn has_experts(&self) -> bool {
         matches!(self.data.policy, BehaviourPolicy::Expert { .. })
     }
@@ -217,11 +217,6 @@ impl Plan {
             () if !listed && (fb.gap_coef > 0.0 || fb.mixture_tasks > 0.0) => {
                 return bad(
                     "\"fb.gap_coef\" and \"fb.mixture_tasks\" are for listed states; expected 0".into()
-                );
-            }
-            () if belief.posterior == Posterior::Embeddings && belief.embeddings == 0.0 => {
-                return bad(
-                    "\"belief.posterior\" is \"embeddings\"; expected \"belief.embeddings\" above 0".into()
                 );
             }
             () if belief.posterior == Posterior::Regression && belief.decoder != Decoder::Linear => {

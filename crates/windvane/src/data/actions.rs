@@ -1,7 +1,7 @@
 //! Actions as the learner takes them: one of a few, or a vector between -1 and 1; held for a number of steps.
 
 use super::{EncoderConfig, bad_setting};
-use crate::error::LearnError;
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::f32::consts::TAU;
 use windvane_world::{Action, ActionBuf, ActionSpace};
@@ -35,7 +35,7 @@ pub enum ActionCodec {
 
 impl ActionCodec {
     /// The codec of `space` under `config`.
-    pub fn new(space: &ActionSpace, config: &EncoderConfig) -> Result<Self, LearnError> {
+    pub fn new(space: &ActionSpace, config: &EncoderConfig) -> Result<Self> {
         Ok(match space {
             ActionSpace::Discrete { names } => Self::Discrete(names.len()),
             ActionSpace::Continuous { low, high } => {

@@ -5,7 +5,7 @@
 //! pushes along several axes at once where each of them leads on, and so slides along what blocks one of them.
 
 use super::EncoderConfig;
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use windvane_world::{Action, ActionBuf, ActionSpace, Dim, EnvSpec};
 
 /// A push along an axis weaker than this share of the strongest says nothing.
@@ -42,8 +42,8 @@ pub struct StateStep {
 
 impl Discretizer {
     /// A discretizer of an environment; an error if it is not finite and `config` does not make it so.
-    pub fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self, LearnError> {
-        let bad = |problem: String| LearnError::Config { origin: world.name.clone(), problem };
+    pub fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self> {
+        let bad = |problem: String| LearnError::config(&world.name, problem);
         match &world.action {
             _ if config.box_side < 0.0 || !config.box_side.is_finite() => {
                 Err(bad(format!("\"encoder.box_side\" is {}; expected at least 0", config.box_side)))
@@ -83,7 +83,7 @@ impl Discretizer {
             name: dim.name.clone(),
         });
         let names =
-            world.observation.iter().flat_map(|dim| ["+", "-"].map(|way| format!("{}{way}", dim.name)));
+            world.observation.iter().flat_map(|dim| ["+", "-"].map(|sign| format!("{}{sign}", dim.name)));
         let spec = EnvSpec {
             name: world.name.clone(),
             observation: observation.collect(),
@@ -158,17 +158,17 @@ impl Discretizer {
         let best = (1..q.len()).fold(0, better);
         let Some(boxes) = &self.boxes else { return ActionBuf::Discrete(best as u32) };
         boxes.push((0..q.len() / 2).map(|axis| {
-            let way = better(2 * axis, 2 * axis + 1);
-            if way == best || q[way] > enough * q[best] { sign(way) } else { 0.0 }
+            let push = better(2 * axis, 2 * axis + 1);
+            if push == best || q[push] > enough * q[best] { sign(push) } else { 0.0 }
         }))
     }
 
     /// Straight from `obs` to `goal`: within a box nothing better is known. Nothing where states are points.
     pub fn straight(&self, obs: &[f32], goal: &[f32]) -> Option<ActionBuf> {
         let boxes = self.boxes.as_ref()?;
-        let way = || goal.iter().zip(obs).map(|(to, x)| to - x);
-        let longest = way().fold(f32::MIN_POSITIVE, |longest, x| longest.max(x.abs()));
-        Some(boxes.push(way().map(|x| x / longest)))
+        let offset = || goal.iter().zip(obs).map(|(to, x)| to - x);
+        let longest = offset().fold(f32::MIN_POSITIVE, |longest, x| longest.max(x.abs()));
+        Some(boxes.push(offset().map(|x| x / longest)))
     }
 }
 
@@ -181,7 +181,7 @@ impl Boxes {
     }
 }
 
-/// Which way along its axis a push goes.
+/// The sign of a push along its axis.
 fn sign(action: usize) -> f32 {
     if action.is_multiple_of(2) { 1.0 } else { -1.0 }
 }
@@ -223,26 +223,26 @@ mod tests {
     fn a_step_tells_of_boxes_when_it_crosses_or_is_refused() {
         let (_, discretizer) = boxes();
         let at = |obs: [f32; 2]| discretizer.state_of(&obs).unwrap();
-        let told = |obs: [f32; 2], push: [f32; 2], next: [f32; 2]| {
+        let seen = |obs: [f32; 2], push: [f32; 2], next: [f32; 2]| {
             let mut steps = Vec::new();
             discretizer.add_steps(&obs, Action::Continuous(&push), &next, &mut steps);
             steps
         };
         let here = at([0.0, 0.0]);
         let led = |action, to| StateStep { from: here, action, to };
-        assert_eq!(told([0.0, 0.0], [1.0, 0.5], [0.2, 0.1]), [], "on its way");
+        assert_eq!(seen([0.0, 0.0], [1.0, 0.5], [0.2, 0.1]), [], "on its way");
         let east = at([4.0, 0.0]);
-        assert_eq!(told([1.9, 0.0], [1.0, 0.5], [2.1, 0.1]), [led(0, east)]);
+        assert_eq!(seen([1.9, 0.0], [1.0, 0.5], [2.1, 0.1]), [led(0, east)]);
         assert_eq!(
-            told([1.3, 0.0], [1.0, -1.0], [1.3, -0.2]),
+            seen([1.3, 0.0], [1.0, -1.0], [1.3, -0.2]),
             [led(0, here)],
             "refused along x, not along y"
         );
-        let corner = told([1.3, 1.3], [1.0, 1.0], [1.3, 1.3]);
+        let corner = seen([1.3, 1.3], [1.0, 1.0], [1.3, 1.3]);
         assert_eq!(corner, [led(0, here), led(2, here)], "refused along both");
-        assert_eq!(told([1.3, 0.0], [0.05, 0.0], [1.3, 0.0]), [], "hardly a push");
+        assert_eq!(seen([1.3, 0.0], [0.05, 0.0], [1.3, 0.0]), [], "hardly a push");
         let there = at([0.0, 4.0]);
-        let back = told([0.0, 2.1], [0.0, -1.0], [0.0, 1.9]);
+        let back = seen([0.0, 2.1], [0.0, -1.0], [0.0, 1.9]);
         assert_eq!(back, [StateStep { from: there, action: 3, to: here }]);
     }
 

@@ -1,36 +1,46 @@
 //! What transitions say of each listed state, and of the dynamics: what was entered, what was blocked, how often each outcome
-//! came about.
+//! came about; and how states lie to each other.
 
 use super::StateTable;
+use crate::nn::{Displacements, upload_indices};
+use burn::tensor::Device;
+use std::collections::BTreeMap;
 
 impl StateTable {
     /// Adds what one token says to the evidence of each state, `[states * 2]`: 1 if it was entered (or left), and 1 if it was
     /// blocked, that is, was the only state that a move without effect could have led to.
     pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
         let pair = token / self.width();
-        let from = pair / self.actions();
+        let from = pair / self.actions;
         let entered = self.successors()[token] as usize;
         evidence[from * 2] = 1.0;
         evidence[entered * 2] = 1.0;
-        // Of several ways not taken, nobody knows which was shut.
+        // Of several outcomes that did not come about, nobody knows which was shut.
         let mut others = self.outcomes(pair).iter().filter(|&&s| s as usize != from);
         if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
             evidence[other as usize * 2 + 1] = 1.0;
         }
     }
 
+    /// The evidence of tokens, `[states * 2]`.
+    pub(crate) fn evidence(&self, tokens: impl IntoIterator<Item = u32>) -> Vec<f32> {
+        let mut evidence = vec![0.0; self.states() * 2];
+        tokens.into_iter().for_each(|token| self.add_evidence(token as usize, &mut evidence));
+        evidence
+    }
+
     /// Makes dynamics `p [vocabulary]` agree with `evidence [states * 2]` of the same context, as far as what was met once
-    /// stays so (`persistence`, 0 to 1): a way into a state that was blocked gives so much of its probability to staying, and
-    /// one into a state that was entered takes so much from it.
+    /// stays so (`persistence`, 0 to 1): an outcome that enters a blocked state gives so much of its probability to staying, and
+    /// one that enters a state which was entered takes so much from it.
     pub(crate) fn trust(&self, p: &mut [f32], evidence: &[f32], persistence: f32) {
         for (pair, p) in p.chunks_exact_mut(self.width()).enumerate() {
-            let (outcomes, from) = (self.outcomes(pair), (pair / self.actions()) as u32);
+            let (outcomes, from) = (self.outcomes(pair), (pair / self.actions) as u32);
             let Some(stay) = outcomes.iter().position(|&to| to == from) else { continue };
-            for (way, &to) in outcomes.iter().enumerate().filter(|(way, _)| *way != stay) {
+            for (place, &to) in outcomes.iter().enumerate().filter(|(place, _)| *place != stay) {
                 let [entered, blocked] = [evidence[to as usize * 2], evidence[to as usize * 2 + 1]];
                 let (loses, gains) = match (entered > 0.0, blocked > 0.0) {
-                    (true, _) => (stay, way),
-                    (false, true) => (way, stay),
+                    (true, _) => (stay, place),
+                    (false, true) => (place, stay),
                     (false, false) => continue,
                 };
                 let moved = persistence * p[loses];
@@ -53,7 +63,7 @@ impl StateTable {
     /// The dynamics that a group's data shows, `[vocabulary]`; the `average` where it tried nothing.
     pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
         let mut shares = vec![0.0; self.vocabulary()];
-        self.write_shares(&self.groups()[group].counts, &mut shares);
+        self.write_shares(&self.groups[group].counts, &mut shares);
         self.fill_untried(&mut shares, average);
         shares
     }
@@ -70,7 +80,7 @@ impl StateTable {
     /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.
     pub fn average(&self) -> Vec<f32> {
         let (mut sums, mut shares) = (vec![0.0; self.vocabulary()], vec![0.0; self.vocabulary()]);
-        for group in self.groups() {
+        for group in &self.groups {
             self.write_shares(&group.counts, &mut shares);
             sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
         }
@@ -80,7 +90,7 @@ impl StateTable {
                 row.iter_mut().for_each(|x| *x /= total);
             } else {
                 // What was never tried is taken to change nothing, if that is possible.
-                let state = (pair / self.actions()) as u32;
+                let state = (pair / self.actions) as u32;
                 let stay = self.outcomes(pair).iter().position(|&s| s == state);
                 row[stay.unwrap_or(0)] = 1.0;
             }
@@ -88,22 +98,66 @@ impl StateTable {
         sums
     }
 
-    /// How likely each state is to be entered from beside it by dynamics `p [vocabulary]`, the best way in, `[states]`.
+    /// The largest probability, over states and actions beside it, that each state is entered by dynamics `p [vocabulary]`:
+    /// `[states]`.
     pub fn enterable(&self, p: &[f32]) -> Vec<f32> {
         let mut open = vec![0.0_f32; self.states()];
         for (pair, p) in p.chunks_exact(self.width()).enumerate() {
-            let ways = self.outcomes(pair).iter().zip(p);
-            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / self.actions()) {
+            let outcomes = self.outcomes(pair).iter().zip(p);
+            for (&to, p) in outcomes.filter(|(to, _)| **to as usize != pair / self.actions) {
                 open[to as usize] = open[to as usize].max(*p);
             }
         }
         open
     }
+
+    /// The displacement s' - s of every pair of states, by number.
+    pub(crate) fn displacements(&self, device: &Device) -> Displacements {
+        let places = self.places();
+        let states = || places.chunks_exact(self.spec().obs_dim());
+        let (of_pairs, count) = numbered(states().flat_map(|from| states().map(|to| displacement(from, to))));
+        Displacements { of_pairs: upload_indices(of_pairs, device), count }
+    }
+
+    /// The kind of each token by number, and how many there are: which action, and by how much it moves, wherever it is taken.
+    pub(crate) fn kinds(&self) -> (Vec<i64>, usize) {
+        let (places, dims) = (self.places(), self.spec().obs_dim());
+        let place = |state: usize| &places[state * dims..][..dims];
+        numbered(self.successors().iter().enumerate().map(|(token, &to)| {
+            let pair = token / self.width();
+            (pair % self.actions, displacement(place(pair / self.actions), place(to as usize)))
+        }))
+    }
+}
+
+/// To a thousandth, so that rounding makes no new ones.
+fn displacement(from: &[f32], to: &[f32]) -> Vec<i64> {
+    from.iter().zip(to).map(|(a, b)| (f64::from(b - a) * 1e3).round() as i64).collect()
+}
+
+/// The number of each key in the order in which they first come, and how many different ones there are.
+fn numbered<K: Ord>(keys: impl Iterator<Item = K>) -> (Vec<i64>, usize) {
+    let mut known = BTreeMap::new();
+    let number = |key| {
+        let next = known.len() as i64;
+        *known.entry(key).or_insert(next)
+    };
+    let numbers = keys.map(number).collect();
+    (numbers, known.len())
 }
 
 #[cfg(test)]
 mod tests {
     use crate::testing::tabled;
+    use burn::tensor::Device;
+
+    #[test]
+    fn a_square_has_as_many_displacements_as_it_must() {
+        let (_, table) = tabled("four-rooms", 2, 60);
+        let all = table.displacements(&Device::flex());
+        let pairs = table.states() * table.states();
+        assert!(all.count <= 17 * 17 && all.of_pairs.dims() == [pairs], "{}", all.count);
+    }
 
     /// Dynamics that are sure of everything, and wrong: what was blocked is open, what was entered is shut.
     #[test]
@@ -116,7 +170,7 @@ mod tests {
             let mut p = vec![0.0; table.vocabulary()];
             let pairs = || (0..table.pairs()).filter(|&pair| table.outcomes(pair).len() == 2);
             let way = |pair: usize| {
-                let from = (pair / table.actions()) as u32;
+                let from = (pair / table.actions) as u32;
                 let to = table.outcomes(pair).iter().position(|&to| to != from).unwrap();
                 (pair * table.width() + to, table.outcomes(pair)[to] as usize)
             };

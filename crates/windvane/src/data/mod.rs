@@ -2,7 +2,6 @@
 
 pub mod actions;
 pub mod discretizer;
-mod displacements;
 pub mod encoder;
 mod evidence;
 pub mod replay;
@@ -74,8 +73,8 @@ impl Experience {
     /// The visible side of the environment.
     pub fn spec(&self) -> &EnvSpec {
         match self {
-            Self::Listed(table) => table.world_spec(),
-            Self::Observations(replay) => replay.codec().spec(),
+            Self::Listed(table) => &table.world,
+            Self::Observations(replay) => &replay.codec.spec,
         }
     }
 }
@@ -90,5 +89,5 @@ pub(crate) fn split_groups(data: &Episodes, held_out: f64) -> (Vec<usize>, Vec<u
 
 /// An error about a setting.
 pub(crate) fn bad_setting(problem: impl Into<String>) -> LearnError {
-    LearnError::Config { origin: "settings".into(), problem: problem.into() }
+    LearnError::config("settings", problem)
 }

@@ -3,7 +3,7 @@
 use super::actions::ActionCodec;
 use super::encoder::{DeviceEncoder, ObservationEncoder, moments};
 use super::{EncoderConfig, split_groups};
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use crate::nn::{upload, upload_indices};
 use burn::tensor::{Device, Int, Tensor};
 use rand::RngExt as _;
@@ -26,17 +26,18 @@ pub(crate) const CONSTANTS: &[f64] = &[TOKEN_GAIN as f64, SAMPLE as f64, TRIES a
 /// How observations, actions and transitions of one environment look to networks: all that an agent keeps of its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Codec {
-    spec: EnvSpec,
-    observations: ObservationEncoder,
-    actions: ActionCodec,
-    action_repeat: usize,
+    pub(crate) spec: EnvSpec,
+    pub(crate) observations: ObservationEncoder,
+    pub(crate) actions: ActionCodec,
+    /// Environment steps that an action is held.
+    pub(crate) action_repeat: usize,
     /// Standard deviation of the change of each coordinate over a held action.
-    change_scale: Vec<f32>,
+    pub(crate) change_scale: Vec<f32>,
 }
 
 impl Codec {
     /// The codec that `config` asks for, scaled by what `data` holds.
-    pub fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self, LearnError> {
+    pub fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self> {
         let actions = ActionCodec::new(&data.spec().action, config)?;
         let mut rng = stream(seed, "memory", &[]);
         let (mut sample, mut changes) = (Vec::new(), Vec::new());
@@ -71,31 +72,6 @@ impl Codec {
         Ok(())
     }
 
-    /// The visible side of the environment.
-    pub fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
-    /// The encoder of observations.
-    pub fn observations(&self) -> &ObservationEncoder {
-        &self.observations
-    }
-
-    /// The codec of actions.
-    pub fn actions(&self) -> &ActionCodec {
-        &self.actions
-    }
-
-    /// Environment steps that an action is held.
-    pub fn action_repeat(&self) -> usize {
-        self.action_repeat
-    }
-
-    /// Standard deviation of the change of each coordinate over a held action.
-    pub fn change_scale(&self) -> &[f32] {
-        &self.change_scale
-    }
-
     /// Numbers in an observation.
     pub fn dims(&self) -> usize {
         self.change_scale.len()
@@ -115,35 +91,24 @@ impl Codec {
 
     /// The tokens of a trajectory.
     pub fn tokens_of(&self, trajectory: &Trajectory) -> Vec<f32> {
-        let mut tokens = Vec::new();
-        self.push_tokens(
-            trajectory.len(),
-            trajectory.observations(),
-            |step| trajectory.actions().get(step),
-            &mut tokens,
-        );
-        tokens
+        let action = |step| trajectory.actions().get(step);
+        self.tokens(trajectory.len(), trajectory.observations(), action)
     }
 
-    /// Adds a token for every held action of so many steps: the state, the mean action, the change.
-    pub fn push_tokens<'a>(
-        &self,
-        steps: usize,
-        obs: &[f32],
-        action: impl Fn(usize) -> Action<'a>,
-        tokens: &mut Vec<f32>,
-    ) {
-        let (dims, repeat) = (self.dims(), self.action_repeat);
+    /// A token for every held action of so many steps: the state, the mean action, the change.
+    pub fn tokens<'a>(&self, steps: usize, obs: &[f32], action: impl Fn(usize) -> Action<'a>) -> Vec<f32> {
+        let (dims, repeat, mut tokens) = (self.dims(), self.action_repeat, Vec::new());
         for start in (0..(steps + 1).saturating_sub(repeat)).step_by(repeat) {
             let state = &obs[start * dims..][..dims];
-            self.observations.push(state, tokens);
+            self.observations.push(state, &mut tokens);
             let place = tokens.len();
-            self.actions.encode((start..start + repeat).map(&action), tokens);
+            self.actions.encode((start..start + repeat).map(&action), &mut tokens);
             let next = &obs[(start + repeat) * dims..];
             let change = state.iter().zip(next).zip(&self.change_scale);
             tokens.extend(change.map(|((from, to), scale)| (to - from) / scale));
             tokens[place..].iter_mut().for_each(|x| *x *= TOKEN_GAIN);
         }
+        tokens
     }
 }
 
@@ -164,13 +129,20 @@ impl DeviceCodec {
             change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),
         }
     }
+
+    /// Encodings of observations from the host, `[rows * dims]` -> `[rows, features]`.
+    pub(crate) fn encode(&self, obs: &[f32]) -> Tensor<2> {
+        let dims = self.change_scale.dims()[1];
+        let device = self.change_scale.device();
+        self.observations.encode(upload(obs.to_vec(), [obs.len() / dims, dims], &device))
+    }
 }
 
 /// A data set on the device, and how rows of it are drawn.
 #[derive(Debug)]
 pub struct Replay {
-    data: Episodes,
-    codec: Arc<Codec>,
+    pub(crate) data: Episodes,
+    pub(crate) codec: Arc<Codec>,
     constants: DeviceCodec,
     /// Groups that are learned from, and those that are held out to measure on.
     learned: Vec<usize>,
@@ -216,7 +188,7 @@ impl Replay {
         [held_out, shortest]: [f64; 2],
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let shortest = (shortest as usize).max(config.action_repeat);
         let enough = |group| data.group_episodes(group).filter(|&e| data.length(e) >= shortest).count() >= 2;
         if let Some(group) = (0..data.groups()).find(|&group| !enough(group)) {
@@ -227,7 +199,7 @@ impl Replay {
         let codec = Arc::new(Codec::new(&data, config, seed)?);
         let device = device.clone().without_autodiff();
         let (learned, held_groups) = split_groups(&data, held_out);
-        let (dims, repeat, width) = (codec.dims(), codec.action_repeat(), codec.actions().width());
+        let (dims, repeat, width) = (codec.dims(), codec.action_repeat, codec.actions.width());
         let rows = data.transitions() + data.episodes();
         let mut observations = Vec::with_capacity(rows * dims);
         let (mut actions, mut not_terminal) = (Vec::with_capacity(rows * width), Vec::with_capacity(rows));
@@ -238,11 +210,11 @@ impl Replay {
             for start in 0..=length {
                 let begins = actions.len();
                 if start + repeat <= length {
-                    codec.actions().encode((start..start + repeat).map(|step| taken.get(step)), &mut actions);
+                    codec.actions.encode((start..start + repeat).map(|step| taken.get(step)), &mut actions);
                 } else {
                     actions.resize(begins + width, 0.0);
                 }
-                let index = codec.actions().index(&actions[begins..]);
+                let index = codec.actions.index(&actions[begins..]);
                 indices.push(index.unwrap_or(0) as i64);
                 held.push(index.is_some());
                 let over = data.terminated(episode) && start + repeat == length;
@@ -261,21 +233,6 @@ impl Replay {
             learned,
             held_out: held_groups,
         })
-    }
-
-    /// The data set.
-    pub fn data(&self) -> &Episodes {
-        &self.data
-    }
-
-    /// How it looks to networks.
-    pub fn codec(&self) -> &Arc<Codec> {
-        &self.codec
-    }
-
-    /// The codec's constants on the device.
-    pub fn constants(&self) -> &DeviceCodec {
-        &self.constants
     }
 
     /// Number of groups that are learned from.
@@ -298,7 +255,7 @@ impl Replay {
     pub fn draw(&self, rng: &mut Rng, group: usize) -> usize {
         let mut row = 0;
         for _ in 0..TRIES {
-            let window = self.window(rng, self.learned[group], self.codec.action_repeat);
+            let window = self.data.sample_group_window(rng, self.learned[group], self.codec.action_repeat);
             let Some(window) = window else { break };
             row = self.row(window);
             if self.held[row] {
@@ -310,7 +267,7 @@ impl Replay {
 
     /// The row of a state of `group`, drawn uniformly.
     pub fn draw_state(&self, rng: &mut Rng, group: usize) -> usize {
-        self.window(rng, self.learned[group], 1).map_or(0, |window| self.row(window))
+        self.data.sample_group_window(rng, self.learned[group], 1).map_or(0, |window| self.row(window))
     }
 
     /// The row of a state so many held actions after the one at `row`, or of the last one of its episode.
@@ -335,13 +292,9 @@ impl Replay {
     fn context_of(&self, rng: &mut Rng, group: usize, steps: usize) -> Vec<usize> {
         let longest = self.data.group_episodes(group).map(|e| self.data.length(e)).max().unwrap_or(0);
         let (steps, repeat) = (steps.min(longest), self.codec.action_repeat);
-        let Some(window) = self.window(rng, group, steps) else { return Vec::new() };
+        let Some(window) = self.data.sample_group_window(rng, group, steps) else { return Vec::new() };
         let first = self.row(window);
         (0..(steps + 1).saturating_sub(repeat)).step_by(repeat).map(|step| first + step).collect()
-    }
-
-    fn window(&self, rng: &mut Rng, group: usize, steps: usize) -> Option<Window> {
-        self.data.sample_group_window(rng, group, steps)
     }
 
     fn first_row(&self, episode: usize) -> usize {

@@ -7,7 +7,7 @@
 
 use super::discretizer::{Discretizer, StateStep};
 use super::{EncoderConfig, split_groups};
-use crate::error::LearnError;
+use crate::error::{LearnError, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,18 +24,18 @@ const FEW_STEPS: usize = 5;
 #[derive(Clone, Debug)]
 pub struct StateTable {
     /// The environment as it shows itself, before it is discretized.
-    world: EnvSpec,
-    discretizer: Discretizer,
+    pub(crate) world: EnvSpec,
+    pub(crate) discretizer: Discretizer,
     /// From the discretizer's number of a state to ours, which counts visited states only.
     index: Vec<u32>,
-    actions: usize,
+    pub(crate) actions: usize,
     graph: TableGraph,
     /// `[states]`: how often each state was visited, as a share of all visits.
-    rho: Vec<f32>,
+    pub(crate) rho: Vec<f32>,
     /// All transitions as tokens, episode after episode.
-    tokens: Vec<u32>,
+    pub(crate) tokens: Vec<u32>,
     episodes: Vec<Range<usize>>,
-    groups: Vec<Group>,
+    pub(crate) groups: Vec<Group>,
 }
 
 /// The visited states and what can follow what: what is exported of a table, besides how often each was met.
@@ -65,16 +65,15 @@ pub struct Group {
 
 impl StateTable {
     /// Reads a whole data set once. An error if its states cannot be listed, in `boxes` or without.
-    pub fn of(data: &Episodes, config: &EncoderConfig, held_out: f64) -> Result<Self, LearnError> {
+    pub fn of(data: &Episodes, config: &EncoderConfig, held_out: f64) -> Result<Self> {
         let discretizer = Discretizer::new(data.spec(), config)?;
         let spec = discretizer.spec().clone();
         let listed = spec.states().unwrap_or(0);
         let actions = spec.action.size(); // a discretizer's are discrete
         let (learned, _) = split_groups(data, held_out);
         let learned_episodes = learned.iter().flat_map(|&group| data.group_episodes(group));
-        let trajectories: Vec<(usize, Vec<StateStep>)> = learned_episodes
-            .map(|e| Ok((e, trajectory(data, &discretizer, e)?)))
-            .collect::<Result<_, LearnError>>()?;
+        let trajectories: Vec<(usize, Vec<StateStep>)> =
+            learned_episodes.map(|e| Ok((e, trajectory(data, &discretizer, e)?))).collect::<Result<_>>()?;
 
         let mut visits = vec![0_u64; listed];
         let mut seen = vec![BTreeSet::new(); listed * actions];
@@ -162,12 +161,7 @@ impl StateTable {
     }
 
     /// An exported table, of an environment that looks like `env`; it has no episodes.
-    pub(crate) fn import(
-        graph: TableGraph,
-        env: &EnvSpec,
-        rho: Vec<f32>,
-        counts: &[f32],
-    ) -> Result<Self, LearnError> {
+    pub(crate) fn import(graph: TableGraph, env: &EnvSpec, rho: Vec<f32>, counts: &[f32]) -> Result<Self> {
         let config = EncoderConfig { box_side: graph.box_side, ..EncoderConfig::default() };
         let discretizer = Discretizer::new(env, &config)?;
         let TableGraph { listed, width, successors, outcomes, .. } = &graph;
@@ -183,8 +177,7 @@ impl StateTable {
             && rho.len() == listed.len()
             && counts.len().is_multiple_of(successors.len());
         if !fits {
-            let problem = "its parts do not fit each other and the environment".into();
-            return Err(LearnError::Config { origin: "table".into(), problem });
+            return Err(LearnError::config("table", "its parts do not fit each other and the environment"));
         }
         let group = |row: &[f32]| {
             let met = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
@@ -249,19 +242,27 @@ impl StateTable {
         self.discretizer.write_place(self.graph.listed[state] as usize, place);
     }
 
+    /// The places of all visited states, `[states * dims]`.
+    pub(crate) fn places(&self) -> Vec<f32> {
+        let mut places = vec![0.0; self.states() * self.spec().obs_dim()];
+        let rows = places.chunks_exact_mut(self.spec().obs_dim());
+        rows.enumerate().for_each(|(state, place)| self.write_state(state, place));
+        places
+    }
+
+    /// Whether a token stands for an outcome, or fills up the places of its pair.
+    pub(crate) fn is_outcome(&self, token: usize) -> bool {
+        token % self.width() < self.outcomes(token / self.width()).len().max(1)
+    }
+
+    /// The state that a token leaves.
+    pub(crate) fn leaves(&self, token: usize) -> usize {
+        token / self.width() / self.actions
+    }
+
     /// Writes what the world shows in a visited state.
     pub fn write_obs(&self, state: usize, obs: &mut [f32]) {
         self.discretizer.write_obs(self.graph.listed[state] as usize, obs);
-    }
-
-    /// How the world is seen as a finite one.
-    pub fn discretizer(&self) -> &Discretizer {
-        &self.discretizer
-    }
-
-    /// The environment as it shows itself, before it is discretized.
-    pub fn world_spec(&self) -> &EnvSpec {
-        &self.world
     }
 
     /// The visible side of the environment, as a finite one.
@@ -272,11 +273,6 @@ impl StateTable {
     /// Number of visited states.
     pub fn states(&self) -> usize {
         self.graph.listed.len()
-    }
-
-    /// Number of actions.
-    pub fn actions(&self) -> usize {
-        self.actions
     }
 
     /// Number of pairs of state and action.
@@ -302,21 +298,6 @@ impl StateTable {
     /// The states that a pair can lead to.
     pub fn outcomes(&self, pair: usize) -> &[u32] {
         &self.graph.successors[pair * self.graph.width..][..usize::from(self.graph.outcomes[pair])]
-    }
-
-    /// The share of visits of each state.
-    pub fn rho(&self) -> &[f32] {
-        &self.rho
-    }
-
-    /// The groups.
-    pub fn groups(&self) -> &[Group] {
-        &self.groups
-    }
-
-    /// All transitions as tokens, episode after episode.
-    pub(crate) fn tokens(&self) -> &[u32] {
-        &self.tokens
     }
 
     /// Where the tokens of an episode are among all.
@@ -372,11 +353,7 @@ fn spread_steps(spec: &EnvSpec, actions: usize, visited: &[u32], index: &[u32], 
 }
 
 /// One episode as moves between states of the discretizer.
-fn trajectory(
-    data: &Episodes,
-    discretizer: &Discretizer,
-    episode: usize,
-) -> Result<Vec<StateStep>, LearnError> {
+fn trajectory(data: &Episodes, discretizer: &Discretizer, episode: usize) -> Result<Vec<StateStep>> {
     let observations = data.observations(episode);
     for (row, obs) in observations.chunks_exact(discretizer.spec().obs_dim()).enumerate() {
         if discretizer.state_of(obs).is_none() {

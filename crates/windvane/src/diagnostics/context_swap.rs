@@ -68,8 +68,8 @@ pub(super) fn in_data(agent: &Agent, replay: &Replay, seed: u64) -> Vec<Finding>
         let mut rng = stream(seed, "swap", &[group as u64]);
         let rows = replay.draw_context(&mut rng, group, agent.settings.belief.max_context);
         let tokens = crate::nn::read(replay.tokens(replay.rows(&rows)));
-        let beliefs = belief.infer_tokens(&[&tokens]).mean;
-        Known { inputs: agent.conditioner.centred(&beliefs), beliefs, dynamics: Vec::new() }
+        let h = belief.infer_tokens(&[&tokens]).mean;
+        Known { input: agent.conditioner.centred(&h), belief: h, dynamics: Vec::new() }
     });
     changed(agent, &known.collect::<Vec<_>>(), seed)
 }
@@ -105,14 +105,14 @@ fn choices(agent: &Agent, known: &Known, seed: u64) -> Vec<f32> {
         match &agent.model {
             Model::Listed(model) => {
                 let q = model.action_values(&known.dynamics, z);
-                all.extend(q.chunks_exact(model.table.actions()).map(|q| argmax(q) as f32));
+                all.extend(q.chunks_exact(model.table.actions).map(|q| argmax(q) as f32));
             }
             Model::Observations(model) => {
                 let obs: Vec<f32> = (0..STATES)
                     .flat_map(|_| &agent.visited.states[pick() * dims..][..dims])
                     .copied()
                     .collect();
-                let states = agent.states(model, &obs, known, z);
+                let states = model.states(&obs, &[(known, z)]);
                 match model.n_choices() {
                     Some(n) => {
                         all.extend(model.action_values(&states).chunks_exact(n).map(|q| argmax(q) as f32));

@@ -131,12 +131,12 @@ impl<'a> Examiner<'a> {
         };
         let share = |counts: &[(u32, u32)]| {
             let mut visited = vec![false; table.states()];
-            let state = |token: u32| token as usize / table.width() / table.actions();
+            let state = |token: u32| token as usize / table.width() / table.actions;
             counts.iter().for_each(|(token, _)| visited[state(*token)] = true);
-            let pairs = visited.iter().filter(|v| **v).count() * table.actions();
+            let pairs = visited.iter().filter(|v| **v).count() * table.actions;
             tried(counts) as f64 / pairs.max(1) as f64
         };
-        let worst = table.groups().iter().map(|group| share(&group.counts)).fold(1.0, f64::min);
+        let worst = table.groups.iter().map(|group| share(&group.counts)).fold(1.0, f64::min);
         let limits = Limits { good: 0.95, fair: 0.7 };
         let advice = "collect more, or with a policy that explores: what was never tried cannot be learned";
         Finding::at_least("data", "actions tried in visited states, worst group", worst, limits, advice)

@@ -81,10 +81,7 @@ impl Examiner<'_> {
         for &context in self.world.contexts(split).iter().take(self.eval.contexts) {
             let layout = self.grid.layout(context)?;
             let trajectory = explore(self.world, context, &self.eval, self.seed, 0)?;
-            let mut evidence = vec![0.0; self.table().states() * 2];
-            for token in self.table().tokens_of(&trajectory) {
-                self.table().add_evidence(token as usize, &mut evidence);
-            }
+            let evidence = self.table().evidence(self.table().tokens_of(&trajectory));
             let open = self.enterable(&self.agent.known_after(context, &trajectory).dynamics);
             let mut exact = prior.posterior();
             exact.observe_all(self.world.spec(), trajectory.transitions());
@@ -110,7 +107,7 @@ impl Examiner<'_> {
         let mut sums = vec![(0.0, 0.0); table.states()];
         for (pair, p) in dynamics.chunks_exact(table.width()).enumerate() {
             let ways = table.outcomes(pair).iter().zip(p);
-            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / table.actions()) {
+            for (&to, p) in ways.filter(|(to, _)| **to as usize != pair / table.actions) {
                 sums[to as usize].0 += p;
                 sums[to as usize].1 += 1.0;
             }

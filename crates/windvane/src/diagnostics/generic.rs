@@ -40,7 +40,7 @@ pub(super) fn findings(
 }
 
 fn about_data(agent: &Agent, model: &ObservationModel) -> Option<Finding> {
-    let (states, scale) = (&agent.visited.states, model.codec.change_scale());
+    let (states, scale) = (&agent.visited.states, &model.codec.change_scale);
     let dims = scale.len();
     let net = NET.min(states.len() / dims / 2);
     let nearest = |state: &[f32]| {
@@ -56,7 +56,7 @@ fn about_data(agent: &Agent, model: &ObservationModel) -> Option<Finding> {
 }
 
 fn about_backward(agent: &Agent, model: &ObservationModel) -> Vec<Finding> {
-    let dim = model.dim();
+    let dim = model.config.dim;
     let rows = STATES.min(agent.visited.shares.len());
     let [error, rank] = spread(&agent.visited.b[..rows * dim], &vec![1.0 / rows as f32; rows]);
     let advice = "raise fb.ortho_coef or train longer: goals that look alike to B get the same z";
@@ -71,22 +71,22 @@ fn about_backward(agent: &Agent, model: &ObservationModel) -> Vec<Finding> {
 /// F under a few goals, each in a few states, conditioned on what is known on average; with an actor, the actor against the
 /// best of candidates.
 fn about_forward(agent: &Agent, model: &ObservationModel, seed: u64) -> Vec<Finding> {
-    let (dim, dims) = (model.dim(), model.codec.dims());
+    let (dim, dims) = (model.config.dim, model.codec.dims());
     let count = agent.visited.shares.len();
     let mut rng = stream(seed, "exam", &[]);
     let mut pick = || rng.random_range(0..count);
     let per_task = (STATES / TASKS).min(count);
-    let (mut z, mut obs, mut known) = (Vec::new(), Vec::new(), Known::default());
+    let mut known = Known::default();
+    if let Conditioner::Belief { mean, .. } = &agent.conditioner {
+        known.belief.clone_from(mean);
+    }
+    let (mut groups, mut obs) = (Vec::new(), Vec::new());
     for _ in 0..TASKS {
         let goal = pick();
-        z.extend_from_slice(&agent.visited.b[goal * dim..][..dim]);
-        known.inputs.resize(known.inputs.len() + model.condition_width(), 0.0);
-        if let Conditioner::Belief { mean, .. } = &agent.conditioner {
-            known.beliefs.extend_from_slice(mean);
-        }
+        groups.push((&known, &agent.visited.b[goal * dim..][..dim]));
         (0..per_task).for_each(|_| obs.extend_from_slice(&agent.visited.states[pick() * dims..][..dims]));
     }
-    let states = agent.states(model, &obs, &known, &z);
+    let states = model.states(&obs, &groups);
     let Some(n) = model.n_choices() else {
         return about_actor(model, &states, per_task * TASKS).into_iter().collect();
     };
@@ -111,7 +111,7 @@ fn about_actor(
     rows: usize,
 ) -> Option<Finding> {
     let acted = model.values_of(states, model.actions(states));
-    let candidates = model.codec.actions().candidates();
+    let candidates = model.codec.actions.candidates();
     let mut best = vec![f32::NEG_INFINITY; rows];
     for candidate in &candidates {
         let values = model.values_of(states, candidate.repeat(rows));

@@ -79,8 +79,8 @@ pub fn evaluate_rewards(
         let mut gains = vec![[0.0; 2]; tasks.len()];
         for round in 0..config.rounds {
             let trajectory = explore(world, context, config, seed, round)?;
-            let known = agent.known_after(context, &trajectory).repeated(tasks.len());
-            let q = agent.listed_values(model, &known, &z, config.planner, config.task_policy);
+            let dynamics = agent.known_after(context, &trajectory).dynamics.repeat(tasks.len());
+            let q = agent.listed_values(model, &dynamics, &z, config.planner, config.task_policy);
             for ((task, q), gain) in tasks.iter().zip(q.chunks_exact(table.pairs())).zip(&mut gains) {
                 let mut choice = vec![0; layout.cells()];
                 for ((cell, _), q) in places.iter().zip(q.chunks_exact(ACTIONS)) {

@@ -2,10 +2,10 @@
 
 use super::config::FbConfig;
 use super::networks::{Backward, NetInput, TwoInputNet};
-use super::row::RowActor;
-use crate::error::LearnError;
-use crate::nn::{Adam, AdamConfig, Params, TensorFile, Weights, upload};
-use burn::tensor::{Device, Gradients, Tensor};
+use super::row::{RowActor, RowNet};
+use crate::error::Result;
+use crate::nn::{Params, Weights, upload};
+use burn::tensor::{Device, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
 use windvane_world::Rng;
@@ -103,7 +103,7 @@ impl Actor {
         (fb, config): (&FbConfig, &ActorConfig),
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let mut params = Params::new(device, seed);
         let linear = if config.linear { condition } else { 0 };
         let (seen, output) = (condition - linear, action * (1 + linear));
@@ -135,15 +135,11 @@ impl Actor {
         out.narrow(1, 0, self.width) + slopes.matmul(condition).reshape([rows, self.width])
     }
 
-    /// The same actor for single rows; nothing for a network without such a form. `backward` is B with its
-    /// weights.
-    pub(crate) fn row(
-        &self,
-        backward: (Option<&Backward>, &Weights),
-        task: &[f32],
-        dim: usize,
-    ) -> Option<RowActor> {
-        RowActor::new(&self.net, &self.params.weights(), backward, (task, self.linear, self.unit_ball), dim)
+    /// The same actor for single rows; nothing for a network without such a form. `backward` is B with its weights.
+    pub(crate) fn row(&self, backward: (&Backward, &Weights), task: &[f32], dim: usize) -> Option<RowActor> {
+        let (own, seen) = task.split_at(self.linear);
+        let net = RowNet::new(&self.net, &self.params.weights(), backward, seen, dim)?;
+        Some(RowActor { net, condition: own.to_vec(), unit_ball: self.unit_ball, action: Vec::new() })
     }
 
     /// Noise that smooths the target's action, cut off, `[rows, action]`.
@@ -164,69 +160,36 @@ pub(super) fn bound(u: &mut [f32], unit_ball: bool) {
     u.iter_mut().for_each(|x| *x *= length.tanh() / length);
 }
 
-/// The loss of the actor's actions `a [rows, action]` beside those of the data, from the values of both, `[rows, 1]` each. `own` has
-/// 1 where the task is made of the transition's own future, `[rows, 1]`.
-pub(crate) fn loss(
+/// The loss of DDPG, with behaviour cloning where `off [rows, action]`, the squared distance to the data's actions, is given: Q is
+/// `[rows, 1]`; `own [rows, 1]` has 1 where the task is made of the transition's own future.
+pub(crate) fn ddpg_loss(
     config: &ActorConfig,
-    [a, data]: [Tensor<2>; 2],
-    [q, data_q]: [Tensor<2>; 2],
+    q: Tensor<2>,
+    off: Option<Tensor<2>>,
     own: &Tensor<2>,
 ) -> Tensor<1> {
-    let off = (a - data).powf_scalar(2.0);
-    match config.kind {
-        ActorKind::Ddpg | ActorKind::Candidates | ActorKind::Cloning => {
-            let size = if config.normalize_q {
-                q.clone().detach().abs().mean().clamp_min(1e-3)
-            } else {
-                q.ones_like().mean()
-            };
-            let loss = q.mean().neg() / size;
-            let loss = if config.bc > 0.0 { loss + off.clone().mean() * config.bc } else { loss };
-            if config.bc_hindsight > 0.0 {
-                loss + (off.mean_dim(1) * own.clone()).mean() * config.bc_hindsight
-            } else {
-                loss
-            }
-        }
-        ActorKind::Weighted => {
-            let advantage = (data_q - q).detach(); // [rows, 1]
-            let spread = advantage.clone().powf_scalar(2.0).mean().sqrt() * config.temperature + 1e-6;
-            let weight = (advantage / spread.reshape([1, 1])).clamp(-8.0, 4.0).exp();
-            let weight = weight.clone() / weight.mean().reshape([1, 1]);
-            (off.mean_dim(1) * weight).mean()
-        }
+    let size = if config.normalize_q {
+        q.clone().detach().abs().mean().clamp_min(1e-3)
+    } else {
+        q.ones_like().mean()
+    };
+    let loss = q.mean().neg() / size;
+    let Some(off) = off else { return loss };
+    let loss = loss + off.clone().mean() * config.bc;
+    if config.bc_hindsight > 0.0 {
+        loss + (off.mean_dim(1) * own.clone()).mean() * config.bc_hindsight
+    } else {
+        loss
     }
 }
 
-/// The mean squared distance between the actor's actions and those of the data, `[rows, action]` each.
-pub(crate) fn cloning(a: Tensor<2>, data: Tensor<2>) -> Tensor<1> {
-    (a - data).powf_scalar(2.0).mean()
-}
-
-/// The actor's optimiser.
-#[derive(Debug)]
-pub(crate) struct ActorTrainer {
-    adam: Adam,
-}
-
-impl ActorTrainer {
-    pub(crate) fn new(actor: &Actor, config: &ActorConfig) -> Self {
-        let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
-        Self { adam: Adam::new(adam, &actor.params) }
-    }
-
-    /// One step down `gradients` of a loss made from `weights`.
-    pub(crate) fn step(&mut self, actor: &mut Actor, weights: Weights, gradients: Gradients, scale: f32) {
-        self.adam.step(&mut actor.params, weights, gradients, scale, None);
-    }
-
-    pub(crate) fn save(&self, file: &mut TensorFile) {
-        self.adam.save(file, "actor-adam/");
-    }
-
-    pub(crate) fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
-        Ok(self.adam.load(file, "actor-adam/")?)
-    }
+/// The loss of advantage-weighted cloning: squared distances `off [rows, action]` to the data's actions, weighted by `exp` of
+/// `advantage [rows, 1]` in its own standard deviations.
+pub(crate) fn weighted_loss(config: &ActorConfig, advantage: Tensor<2>, off: Tensor<2>) -> Tensor<1> {
+    let spread = advantage.clone().powf_scalar(2.0).mean().sqrt() * config.temperature + 1e-6;
+    let weight = (advantage / spread.reshape([1, 1])).clamp(-8.0, 4.0).exp();
+    let weight = weight.clone() / weight.mean().reshape([1, 1]);
+    (off.mean_dim(1) * weight).mean()
 }
 
 #[cfg(test)]
@@ -241,8 +204,8 @@ mod tests {
         let column = |values: [f32; 2]| upload(values.to_vec(), [2, 1], &device);
         let loss = |bc, bc_hindsight, own| {
             let config = ActorConfig { bc, bc_hindsight, ..ActorConfig::default() };
-            let (a, data, q) = (column([0.5, -1.0]), column([0.0, 0.0]), column([0.0, 0.0]));
-            read(loss(&config, [a, data], [q.clone(), q], &column(own)))[0]
+            let (off, q) = (column([0.25, 1.0]), column([0.0, 0.0]));
+            read(ddpg_loss(&config, q, Some(off), &column(own)))[0]
         };
         assert!((loss(2.0, 0.0, [1.0, 0.0]) - 2.0 * (0.25 + 1.0) / 2.0).abs() < 1e-6);
         assert!((loss(0.0, 2.0, [1.0, 0.0]) - 0.25).abs() < 1e-6);

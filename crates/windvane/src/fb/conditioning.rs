@@ -4,7 +4,7 @@ use super::config::{FbConfig, ForwardForm};
 use super::on_policy;
 use super::tasks::cone_means;
 use crate::belief::contexts::{ContextConfig, ContextSampler};
-use crate::belief::{BeliefConfig, BeliefEncoder, Posteriors, StateEvidence, TransitionSet, mean_of_rows};
+use crate::belief::{BeliefConfig, BeliefEncoder, StateEvidence, TransitionSet, mean_of_rows};
 use crate::data::{Replay, StateTable};
 use crate::methods::{Condition, Draw, Method};
 use crate::nn::read;
@@ -70,6 +70,17 @@ impl Conditioner {
     }
 }
 
+/// What is known of a context, in the form that the model takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Mean of h, `[dim]`; for Oracle-ID the embedding of its group; empty without.
+    pub(crate) belief: Vec<f32>,
+    /// Conditioning input of observations, `[width]`.
+    pub(crate) input: Vec<f32>,
+    /// Dynamics of listed states, `[vocabulary]`.
+    pub(crate) dynamics: Vec<f32>,
+}
+
 /// Contexts that F is trained in, each computed once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrainingContexts {
@@ -95,59 +106,48 @@ pub(crate) fn listed(
     (config, fb): (&BeliefConfig, &FbConfig),
     seed: u64,
 ) -> (Conditioner, TrainingContexts) {
-    let (average, groups) = (table.average(), table.groups().len());
+    let (average, groups) = (table.average(), table.groups.len());
+    let mut all = TrainingContexts::default();
     match (method.condition, belief) {
         (Condition::Belief, Some(belief)) => {
-            let states = table.states();
             let drawn = ContextConfig { mix: fb.context_mix, ways: fb.context_ways, ..config.context };
             let sampler = ContextSampler::new(table.clone(), drawn, belief.params().device());
             let mut rng = stream(seed, "beliefs", &[]);
             let (mut evidence, mut hidden) = (Vec::new(), Vec::new());
-            let (mut groups, mut data_dynamics) = (Vec::new(), Vec::new());
-            while groups.len() < config.cached {
-                let batch = sampler.draw(&mut rng, config.batch.min(config.cached - groups.len()));
+            while all.groups.len() < config.cached {
+                let batch = sampler.draw(&mut rng, config.batch.min(config.cached - all.groups.len()));
                 let (entered, blocked) = (read(batch.entered), read(batch.blocked));
                 evidence.extend(entered.iter().zip(&blocked).flat_map(|(e, b)| [*e, *b]));
-                data_dynamics.extend(read(batch.truth));
+                all.data_dynamics.extend(read(batch.truth));
                 for of in batch.groups {
-                    groups.push(of[0]);
+                    all.groups.push(of[0]);
                     // What is made of several groups is none of them.
                     let unknown = of.len() > 1 || rng.random_bool(fb.unknown_contexts);
                     hidden.push(if unknown { of } else { Vec::new() });
                 }
             }
-            data_dynamics
-                .chunks_exact_mut(table.vocabulary())
-                .for_each(|shares| table.fill_untried(shares, &average));
+            let shares = all.data_dynamics.chunks_exact_mut(table.vocabulary());
+            shares.for_each(|shares| table.fill_untried(shares, &average));
             // Heads learn from the data, which an imagined trajectory may contradict.
             if fb.on_policy_contexts > 0.0 && fb.forward == ForwardForm::Predictor {
-                let data_dynamics = &data_dynamics;
-                on_policy::Contexts {
-                    table,
-                    belief,
-                    evidence: &mut evidence,
-                    hidden: &hidden,
-                    data_dynamics,
-                }
-                .go_on(config, fb, &mut rng);
+                let (evidence, hidden, data_dynamics) = (&mut evidence, &hidden, &all.data_dynamics);
+                let mut contexts = on_policy::Contexts { belief, evidence, hidden, data_dynamics };
+                contexts.extend_on_policy(config, fb, &mut rng);
             }
-            let Posteriors { mean, .. } = belief.infer_without(&evidence, &hidden);
-            let conditioner = Conditioner::of_beliefs(&mean, states);
-            let axes = axes(method, &conditioner.centred(&mean), states, fb.dim);
-            let mut dynamics = belief.dynamics(&mean).unwrap_or_default();
-            let rows = dynamics.chunks_exact_mut(table.vocabulary()).zip(evidence.chunks_exact(states * 2));
-            rows.for_each(|(p, evidence)| table.trust(p, evidence, config.block_persistence));
-            let all = TrainingContexts { dynamics, data_dynamics, axes, groups, ..Default::default() };
+            let mean = belief.infer_without(&evidence, &hidden).mean;
+            all.dynamics = belief.dynamics_given(&mean, &evidence);
+            let conditioner = Conditioner::of_beliefs(&mean, table.states());
+            all.axes = axes(method, &conditioner.centred(&mean), table.states(), fb.dim);
             (conditioner, all)
         }
         (Condition::ContextId, _) => {
             let contexts = (0..groups).filter_map(|group| table.privileged_context(group)).collect();
-            let dynamics = (0..groups).flat_map(|group| table.dynamics_of(group, &average)).collect();
-            let all = TrainingContexts { dynamics, groups: (0..groups).collect(), ..Default::default() };
+            all.dynamics = (0..groups).flat_map(|group| table.dynamics_of(group, &average)).collect();
+            all.groups = (0..groups).collect();
             (Conditioner::ContextId { contexts }, all)
         }
         (Condition::Nothing | Condition::Belief, _) => {
-            let all = TrainingContexts { dynamics: average, groups: vec![0], ..Default::default() };
+            (all.dynamics, all.groups) = (average, vec![0]);
             (Conditioner::Nothing, all)
         }
     }
@@ -162,39 +162,30 @@ pub(crate) fn observations(
     seed: u64,
 ) -> (Conditioner, TrainingContexts) {
     let groups = replay.groups();
+    let mut all = TrainingContexts { groups: (0..groups).collect(), ..Default::default() };
     match (method.condition, belief) {
         (Condition::Belief, Some(belief)) => {
-            let (mut numbers, mut contexts) = (Vec::new(), Vec::new());
-            for i in 0..config.cached.max(groups) {
+            all.groups = (0..config.cached.max(groups)).map(|i| i % groups).collect();
+            let contexts = all.groups.iter().enumerate().map(|(i, &group)| {
                 let mut rng = stream(seed, "beliefs", &[i as u64]);
                 let steps = rng.random_range(config.min_context..=config.max_context);
-                let rows = replay.draw_context(&mut rng, i % groups, steps);
-                contexts.push(read(replay.tokens(replay.rows(&rows))));
-                numbers.push(i % groups);
-            }
-            let beliefs = belief.infer_tokens(&contexts.iter().map(Vec::as_slice).collect::<Vec<_>>()).mean;
-            let conditioner = Conditioner::of_beliefs(&beliefs, belief.dim());
-            let inputs = conditioner.centred(&beliefs);
-            let axes = axes(method, &inputs, belief.dim(), fb.dim);
-            let all = TrainingContexts { inputs, beliefs, axes, groups: numbers, ..Default::default() };
+                let rows = replay.draw_context(&mut rng, group, steps);
+                read(replay.tokens(replay.rows(&rows)))
+            });
+            let contexts: Vec<Vec<f32>> = contexts.collect();
+            all.beliefs = belief.infer_tokens(&contexts.iter().map(Vec::as_slice).collect::<Vec<_>>()).mean;
+            let conditioner = Conditioner::of_beliefs(&all.beliefs, belief.dim());
+            all.inputs = conditioner.centred(&all.beliefs);
+            all.axes = axes(method, &all.inputs, belief.dim(), fb.dim);
             (conditioner, all)
         }
         (Condition::ContextId, _) => {
-            let one_hot =
+            all.inputs =
                 (0..groups * groups).map(|i| f32::from(u8::from(i / groups == i % groups))).collect();
-            let contexts = replay.privileged_contexts().unwrap_or_default();
-            let all = TrainingContexts {
-                inputs: one_hot,
-                beliefs: belief.map(TransitionSet::embeddings).unwrap_or_default(),
-                groups: (0..groups).collect(),
-                ..Default::default()
-            };
-            (Conditioner::ContextId { contexts }, all)
+            all.beliefs = belief.map(TransitionSet::embeddings).unwrap_or_default();
+            (Conditioner::ContextId { contexts: replay.privileged_contexts().unwrap_or_default() }, all)
         }
-        (Condition::Nothing | Condition::Belief, _) => {
-            let all = TrainingContexts { groups: (0..groups).collect(), ..Default::default() };
-            (Conditioner::Nothing, all)
-        }
+        (Condition::Nothing | Condition::Belief, _) => (Conditioner::Nothing, all),
     }
 }
 

@@ -3,13 +3,13 @@
 use super::conditioning::TrainingContexts;
 use super::config::{FbConfig, ForwardForm};
 use super::loss;
-use super::networks::Backward;
+use super::networks::{Backward, ForwardValue, repeat_rows};
 use super::target::{BackedUp, Backup, Dynamics, policy};
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
 use super::tokens::TokenNet;
 use super::trainer::FbObjective;
 use crate::data::{StateTable, bad_setting};
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Params, Weights, ops, read, upload, upload_indices};
 use crate::train::Metrics;
 use burn::tensor::{Device, Tensor};
@@ -31,28 +31,11 @@ pub struct ListedModel {
     pub(crate) config: FbConfig,
     pub(crate) table: Arc<StateTable>,
     pub(crate) params: Params,
-    features: Features,
+    backward: Backward,
     net: TokenNet,
     backup: Backup,
     /// `[states, states]`: one-hot encodings of all states.
     one_hot: Tensor<2>,
-}
-
-/// Features of states.
-#[derive(Clone, Debug)]
-enum Features {
-    /// B, learned with F.
-    Learned(Backward),
-    /// Learned beforehand, `[states, d]`.
-    Given(Tensor<2>),
-}
-
-/// F of every state (and action) for groups of a context and a task.
-struct Forward {
-    /// (1 - gamma) F or U, `[groups * rows, d]`.
-    f: Tensor<2>,
-    /// Its value F z / d, `[groups * rows, 1]`.
-    value: Tensor<2>,
 }
 
 impl ListedModel {
@@ -64,7 +47,7 @@ impl ListedModel {
         persistence: f32,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let device = &device.clone().without_autodiff();
         let states = table.states();
         let mut config = config.clone();
@@ -74,16 +57,12 @@ impl ListedModel {
         if config.ensemble != 1 {
             return Err(bad_setting(format!("\"fb.ensemble\" is {}; listed states take 1", config.ensemble)));
         }
-        let heads = match config.forward {
-            ForwardForm::Paper => table.actions(),
-            ForwardForm::Predictor => 1,
-        };
         let mut params = Params::new(device, seed);
-        let features = match given {
-            Some(given) => Features::Given(upload(given, [states, config.dim], device)),
-            None => Features::Learned(Backward::new(&mut params, [states, 0], &config, device)?),
+        let backward = match given {
+            Some(given) => Backward::GivenTable(upload(given, [states, config.dim], device)),
+            None => Backward::new(&mut params, [states, 0], &config, device)?,
         };
-        let output = heads * config.value_head.width(config.dim);
+        let output = heads(&table, &config) * config.value_head.width(config.dim);
         Ok(Self {
             net: TokenNet::new(&mut params, &table, output, &config.net, device)?,
             backup: Backup::new(&table, config.gamma, persistence, device),
@@ -91,7 +70,7 @@ impl ListedModel {
             config,
             table,
             params,
-            features,
+            backward,
         })
     }
 
@@ -102,14 +81,11 @@ impl ListedModel {
 
     /// Whether features were learned beforehand, so that F becomes their successor features.
     pub fn has_given_features(&self) -> bool {
-        matches!(self.features, Features::Given(_))
+        self.backward.is_given()
     }
 
     fn b(&self, weights: &Weights) -> Tensor<2> {
-        match &self.features {
-            Features::Learned(backward) => backward.forward(weights, &self.one_hot, self.config.dim),
-            Features::Given(features) => features.clone(),
-        }
+        self.backward.forward(weights, &self.one_hot, self.config.dim)
     }
 
     /// The reward that task vectors stand for, `r(s) = B(s) z / d`, `[groups, states]`.
@@ -117,19 +93,40 @@ impl ListedModel {
         ops::products(z.clone(), b.clone()) / self.config.dim as f64
     }
 
-    fn forward(&self, weights: &Weights, local: [Tensor<3>; 2], z: &Tensor<2>, reward: Tensor<2>) -> Forward {
+    /// (1 - gamma) F or U, `[groups * rows, d]`, and its value F z / d, `[groups * rows, 1]`, of every state (and action) for groups
+    /// of a context and a task.
+    fn forward(
+        &self,
+        weights: &Weights,
+        local: [Tensor<3>; 2],
+        z: &Tensor<2>,
+        reward: Tensor<2>,
+    ) -> ForwardValue {
         let raw = self.net.forward(weights, local, reward);
         let rows = raw.dims()[0] * self.heads();
-        let raw = raw.reshape([rows, self.config.value_head.width(self.config.dim)]);
-        let (f, value) = self.config.value_head.assemble(raw, z);
-        Forward { f, value }
+        self.config.value_head.assemble(raw.reshape([rows, self.config.value_head.width(self.config.dim)]), z)
     }
 
     fn heads(&self) -> usize {
+        heads(&self.table, &self.config)
+    }
+
+    /// Q of every action, `[groups, states * actions]`, from F's values, `[groups, rows]`.
+    fn q(&self, dynamics: &Dynamics, value: Tensor<2>, reward: &Tensor<2>) -> Tensor<2> {
         match self.config.forward {
-            ForwardForm::Paper => self.table.actions(),
-            ForwardForm::Predictor => 1,
+            ForwardForm::Paper => value,
+            ForwardForm::Predictor => self.backup.q(dynamics, value, reward),
         }
+    }
+
+    /// What F B (or given features, of which `b` are those of all states) is in each state alone, `[states, width]`.
+    fn own_rows(&self, b: &Tensor<2>) -> Tensor<2> {
+        if self.backward.is_given() { b.clone() } else { self.one_hot.clone() }
+    }
+
+    /// The measure F B / d, `[rows, states]`, or F itself where features are given, `[rows, d]`.
+    fn measured(&self, f: Tensor<2>, b: &Tensor<2>) -> Tensor<2> {
+        if self.backward.is_given() { f } else { ops::products(f, b.clone()) / self.config.dim as f64 }
     }
 
     /// Q of every action in every state, `[count * states * actions]`, in contexts with `dynamics [count * vocabulary]`, each for
@@ -144,13 +141,9 @@ impl ListedModel {
             let dynamics = self.backup.split(upload(p.to_vec(), [groups, vocabulary], device));
             let z: Tensor<2> = upload(z.to_vec(), [groups, dim], device);
             let reward = self.rewards(&z, &b);
-            let value = self.forward(&weights, self.backup.local(&dynamics), &z, reward.clone()).value;
-            values.extend(read(match self.config.forward {
-                ForwardForm::Paper => value.reshape([groups, self.table.pairs()]),
-                ForwardForm::Predictor => {
-                    self.backup.q(&dynamics, value.reshape([groups, self.table.states()]), &reward)
-                }
-            }));
+            let value = self.forward(&weights, self.backup.local(&dynamics), &z, reward.clone()).1;
+            let rows = self.table.states() * self.heads();
+            values.extend(read(self.q(&dynamics, value.reshape([groups, rows]), &reward)));
         }
         values
     }
@@ -170,14 +163,11 @@ impl ListedModel {
             let best = reward.clone().topk_with_indices(goals, 1).1.reshape([goals]);
             let z_goals = b.clone().select(0, best); // [goals, d]
             let reward_goals = self.rewards(&z_goals, &b);
-            let f = self.forward(&weights, self.backup.local(&dynamics), &z_goals, reward_goals).f;
+            let f = self.forward(&weights, self.backup.local(&dynamics), &z_goals, reward_goals).0;
             let value = ops::products(f, z) / dim as f64; // [goals * rows, 1]
             let rows = states * self.heads();
             let value = value.reshape([goals, rows]).max_dim(0); // [1, rows]
-            values.extend(read(match self.config.forward {
-                ForwardForm::Paper => value,
-                ForwardForm::Predictor => self.backup.q(&dynamics, value, &reward),
-            }));
+            values.extend(read(self.q(&dynamics, value, &reward)));
         }
         values
     }
@@ -191,15 +181,15 @@ impl ListedModel {
         let dynamics = self.backup.split(upload(dynamics.to_vec(), [1, dynamics.len()], device));
         let z: Tensor<2> = upload(z.to_vec(), [1, z.len()], device);
         let reward = self.rewards(&z, &b);
-        let f = self.forward(&weights, self.backup.local(&dynamics), &z, reward).f;
-        if self.has_given_features() { read(f) } else { read(ops::products(f, b) / self.config.dim as f64) }
+        let f = self.forward(&weights, self.backup.local(&dynamics), &z, reward).0;
+        read(self.measured(f, &b))
     }
 }
 
 /// The objective of F and B on listed states.
 #[derive(Debug)]
 pub(crate) struct ListedObjective {
-    model: ListedModel,
+    pub(crate) model: ListedModel,
     contexts: TrainingContexts,
     distribution: TaskDistribution,
     /// Dynamics of the contexts as the predictor tells them, `[contexts, vocabulary]`, and as the data of their groups shows
@@ -245,11 +235,6 @@ impl ListedObjective {
         let dynamics = upload(contexts.dynamics.clone(), [count, vocabulary], device);
         Self { model, contexts, distribution, dynamics, data_dynamics, goals, seed }
     }
-
-    /// The model as it stands.
-    pub(crate) fn model(&self) -> &ListedModel {
-        &self.model
-    }
 }
 
 impl FbObjective for ListedObjective {
@@ -293,47 +278,44 @@ impl FbObjective for ListedObjective {
 
     fn loss(&self, batch: &ListedBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
         let (model, config) = (&self.model, &self.model.config);
-        let (states, actions, dim) = (model.table.states(), model.table.actions(), config.dim);
+        let (states, actions, dim) = (model.table.states(), model.table.actions, config.dim);
         let Tasks { z, is_goal } = &batch.tasks;
         let groups = z.dims()[0];
         let local = model.backup.local(&batch.seen);
         // How much each state counts: as much as it can be entered. [groups, states]
         let weight = local[1].clone().max_dim(2) + UNREACHABLE;
-        let weight = weight
-            .reshape([config.contexts, 1, states])
-            .repeat(&[1, config.tasks, 1])
-            .reshape([groups, states]);
+        let weight = repeat_rows(&weight.reshape([config.contexts, states]), config.tasks);
 
         // Targets: values first, then the measure of the policy that they give.
         let target_b = model.b(frozen); // [states, d]
         let reward = model.rewards(z, &target_b); // [groups, states]
         let ahead = model.forward(frozen, local.clone(), z, reward.clone());
-        let (v, m) = self.state_estimates(&ahead, &reward, &target_b);
+        let (v, m) = self.state_estimates(ahead, &reward, &target_b);
         let BackedUp { value, q, occupancy, bootstrap } =
             model.backup.back_up(&batch.backed_up, v, &reward, config.target_depth, config.temperature);
 
         // What is trained.
         let b = model.b(weights); // [states, d]
-        let now = model.forward(weights, local, z, model.rewards(z, &b.clone().detach()));
+        let (f, own_value) = model.forward(weights, local, z, model.rewards(z, &b.clone().detach()));
         let heads = model.heads();
         let rows = states * heads;
-        let weight_rows =
-            weight.clone().reshape([groups, states, 1]).repeat(&[1, 1, heads]).reshape([groups * rows, 1]);
-        let (estimate, immediate, per_number) = if model.has_given_features() {
-            (now.f.clone(), occupancy.matmul(target_b.clone().reshape([1, states, dim])), 1.0 / dim as f64)
+        let weight_rows = repeat_rows(&weight.clone().reshape([groups * states, 1]), heads); // [groups * rows, 1]
+        let (immediate, per_number) = if model.has_given_features() {
+            (occupancy.matmul(target_b.clone().reshape([1, states, dim])), 1.0 / dim as f64)
         } else {
-            (ops::products(now.f.clone(), b.clone()) / dim as f64, occupancy, 1.0)
+            (occupancy, 1.0)
         };
+        let estimate = model.measured(f, &b);
         let width = estimate.dims()[1];
-        let target = ops::group_products(bootstrap, m, Some(immediate)); // [groups, states, width]
-        let target = if heads == 1 { target } else { self.lift(&batch.backed_up, target, &target_b) };
+        let mut target = ops::group_products(bootstrap, m, Some(immediate)); // [groups, states, width]
+        if heads > 1 {
+            target = model.backup.lift(&batch.backed_up, target, model.own_rows(&target_b));
+        }
         let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
         let fb = loss::weighted_mean(off * per_number, weight_rows.clone());
         let mut metrics: Metrics = vec![("fb", fb.clone())];
         let mut loss = fb * config.fb_coef;
-        if let Features::Learned(backward) = &model.features
-            && backward.is_trained()
-        {
+        if model.backward.is_trained() {
             let gram = ops::products(b.clone(), b.clone()) / dim as f64; // [states, states]
             let ortho = (gram - model.one_hot.clone()).powf_scalar(2.0).sum() / states as f64;
             metrics.push(("ortho", ortho.clone()));
@@ -343,24 +325,19 @@ impl FbObjective for ListedObjective {
         let counts =
             if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
         if config.value_coef > 0.0 {
-            let off = (now.value.clone() - value_target.clone()).powf_scalar(2.0);
+            let off = (own_value.clone() - value_target.clone()).powf_scalar(2.0);
             let value = loss::weighted_mean(off, weight_rows.clone());
             metrics.push(("value mse", value.clone()));
             loss = loss + value * config.value_coef;
         }
         if config.log_value_coef > 0.0 {
             let weights = weight_rows.reshape([groups, rows]) * counts.clone();
-            let log = loss::log_value(now.value.clone(), value_target, weights.reshape([groups * rows, 1]));
+            let log = loss::log_value(own_value.clone(), value_target, weights.reshape([groups * rows, 1]));
             metrics.push(("log value", log.clone()));
             loss = loss + log * config.log_value_coef;
         }
         if config.gap_coef > 0.0 {
-            let own = if heads == 1 {
-                let dynamics = batch.seen.repeated(config.tasks);
-                model.backup.q(&dynamics, now.value.reshape([groups, states]), &reward)
-            } else {
-                now.value.reshape([groups, states * actions])
-            };
+            let own = model.q(&batch.seen.repeated(config.tasks), own_value.reshape([groups, rows]), &reward);
             let shape = [groups * states, actions];
             let weights = (weight * counts).reshape([groups * states, 1]);
             let gap = loss::action_gap(own.reshape(shape), q.reshape(shape), weights);
@@ -375,32 +352,33 @@ impl FbObjective for ListedObjective {
 impl ListedObjective {
     /// The value of being in each state, `[groups, states]`, and its measure (or successor features), `[groups, states, width]`,
     /// by the target's F.
-    fn state_estimates(&self, ahead: &Forward, reward: &Tensor<2>, b: &Tensor<2>) -> (Tensor<2>, Tensor<3>) {
+    fn state_estimates(
+        &self,
+        (f, value): ForwardValue,
+        reward: &Tensor<2>,
+        b: &Tensor<2>,
+    ) -> (Tensor<2>, Tensor<3>) {
         let model = &self.model;
-        let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions(), model.config.gamma);
-        let given = model.has_given_features();
-        let m = if given {
-            ahead.f.clone()
-        } else {
-            ops::products(ahead.f.clone(), b.clone()) / model.config.dim as f64
-        };
+        let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions, model.config.gamma);
+        let m = model.measured(f, b);
         let width = m.dims()[1];
         if model.heads() == 1 {
-            return (ahead.value.clone().reshape([groups, states]), m.reshape([groups, states, width]));
+            return (value.reshape([groups, states]), m.reshape([groups, states, width]));
         }
-        let q = ahead.value.clone().reshape([groups * states, actions]);
+        let q = value.reshape([groups * states, actions]);
         let policy = policy(q.clone(), model.config.temperature); // [groups * states, actions]
         let bootstrap = (q * policy.clone()).sum_dim(1).reshape([groups, states]);
         let v = reward.clone() * (1.0 - gamma) + bootstrap * gamma;
         let m = m.reshape([groups * states, actions, width]) * policy.reshape([groups * states, actions, 1]);
         let m = m.sum_dim(1).reshape([groups, states, width]) * gamma;
-        let own = if given { b.clone() } else { model.one_hot.clone() };
-        (v, m + own.reshape([1, states, width]) * (1.0 - gamma))
+        (v, m + model.own_rows(b).reshape([1, states, width]) * (1.0 - gamma))
     }
+}
 
-    /// From the measure of being in each state to that of each action in it, `[groups, states * actions, width]`.
-    fn lift(&self, dynamics: &Dynamics, being: Tensor<3>, b: &Tensor<2>) -> Tensor<3> {
-        let stuck = if self.model.has_given_features() { b.clone() } else { self.model.one_hot.clone() };
-        self.model.backup.lift(dynamics, being, stuck)
+/// Rows of F for each state: one for each action, or one for U.
+fn heads(table: &StateTable, config: &FbConfig) -> usize {
+    match config.forward {
+        ForwardForm::Paper => table.actions,
+        ForwardForm::Predictor => 1,
     }
 }

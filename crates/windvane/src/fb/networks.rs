@@ -2,7 +2,8 @@
 
 use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
 use crate::data::bad_setting;
-use crate::error::LearnError;
+use crate::error::Result;
+use crate::features::Phi;
 use crate::nn::{
     Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops,
     upload,
@@ -20,7 +21,7 @@ const FIXED_LENGTH: f32 = 0.13;
 /// Constants that change results.
 pub(crate) const CONSTANTS: &[f64] = &[POSITIVE_OFFSET, NEGATIVE_OFFSET, FIXED_LENGTH as f64];
 
-/// Backward map B(s), of length sqrt(d); never conditioned.
+/// Backward map B(s), of length sqrt(d), never conditioned; or features learned beforehand in its place.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of them in a model
 pub(crate) enum Backward {
@@ -34,6 +35,10 @@ pub(crate) enum Backward {
     Fourier(Tensor<2>),
     /// Fixed Gaussian bumps on a lattice over the first `dims` numbers of an encoded state: their places along an axis `[1, side]`.
     Bumps { dims: usize, places: Tensor<2> },
+    /// Given features of all listed states, `[states, d]`.
+    GivenTable(Tensor<2>),
+    /// Given features of encoded observations.
+    Given(Phi),
 }
 
 impl Backward {
@@ -43,7 +48,7 @@ impl Backward {
         [features, dims]: [usize; 2],
         config: &FbConfig,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         Ok(match config.backward {
             BackwardForm::Network => Self::Network(Mlp::new(
                 params,
@@ -88,6 +93,8 @@ impl Backward {
             Self::Network(net) => ops::sphere(net.forward(weights, Input::One(s.clone())), radius),
             Self::Table(id) => ops::sphere(weights[*id].clone(), radius),
             Self::Orthogonal(table) => table.clone(),
+            Self::GivenTable(features) => features.clone(),
+            Self::Given(phi) => phi.embed(s.clone()),
             Self::Fourier(frequencies) => {
                 let phase = s.clone().narrow(1, 0, frequencies.dims()[0]).matmul(frequencies.clone());
                 // cos^2 + sin^2 = 1 makes the length sqrt(d).
@@ -109,11 +116,19 @@ impl Backward {
         }
     }
 
-    /// Whether it is trained at all.
+    /// Whether it is trained with F; else F is a regression on sums of fixed features.
     pub(crate) fn is_trained(&self) -> bool {
         matches!(self, Self::Network(_) | Self::Table(_))
     }
+
+    /// Whether features were learned beforehand, so that F becomes their successor features.
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self, Self::GivenTable(_) | Self::Given(_))
+    }
 }
+
+/// (1 - gamma) F, `[rows, d]`, and its value F z / d, `[rows, 1]`.
+pub(crate) type ForwardValue = (Tensor<2>, Tensor<2>);
 
 /// Random orthogonal rows of length sqrt(`dim`), `[rows * dim]`.
 fn orthogonal(rows: usize, dim: usize) -> Vec<f32> {
@@ -142,9 +157,8 @@ impl ValueHead {
         }
     }
 
-    /// F (times 1 - gamma), `[rows, d]`, and its value F z / d, `[rows, 1]`, from raw outputs `[rows, width]` and task vectors
-    /// `z [groups, d]` with as many rows for each.
-    pub(crate) fn assemble(self, raw: Tensor<2>, z: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    /// From raw outputs `[rows, width]` and task vectors `z [groups, d]` with as many rows for each.
+    pub(crate) fn assemble(self, raw: Tensor<2>, z: &Tensor<2>) -> ForwardValue {
         let ([groups, dim], [rows, _]) = (z.dims(), raw.dims());
         let z = z.clone().reshape([groups, 1, dim]);
         let f = raw.clone().narrow(1, 0, dim).reshape([groups, rows / groups, dim]);
@@ -180,6 +194,12 @@ impl ValueHead {
             }
         }
     }
+}
+
+/// Every row `times` times in succession: `[rows, width]` -> `[rows * times, width]`.
+pub(crate) fn repeat_rows(x: &Tensor<2>, times: usize) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    x.clone().reshape([rows, 1, width]).repeat(&[1, times, 1]).reshape([rows * times, width])
 }
 
 /// A network of (s, a) and (s, \[h; z\]), or of s and \[h; z\]: F with the action as input or with heads, U, and the actor.
@@ -221,7 +241,7 @@ impl TwoInputNet {
         [features, action, condition]: [usize; 3],
         output: usize,
         config: &FbConfig,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Self> {
         let net = &config.net;
         let state = if action == 0 { vec![features] } else { vec![features, action] };
         Ok(match net.kind {

@@ -1,17 +1,17 @@
 //! Training of F and B on observations: expectations over a batch of transitions, as in the paper.
 
-use super::actor::{self, ActorKind, ActorTrainer};
+use super::actor::{ActorKind, ddpg_loss, weighted_loss};
 use super::conditioning::TrainingContexts;
 use super::config::Aggregate;
 use super::loss;
-use super::networks::TwoInputNet;
+use super::networks::{ForwardValue, TwoInputNet, repeat_rows};
 use super::observations::{ObservationModel, States, in_groups};
 use super::target::policy;
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
 use super::trainer::FbObjective;
 use crate::data::Replay;
 use crate::data::replay::Transitions;
-use crate::nn::{Params, Weights, ops, upload, upload_indices};
+use crate::nn::{Adam, AdamConfig, Params, Weights, ops, upload, upload_indices};
 use crate::train::Metrics;
 use burn::tensor::Tensor;
 use rand::RngExt as _;
@@ -22,7 +22,9 @@ use windvane_world::rng::stream;
 /// The objective of F and B on observations.
 #[derive(Debug)]
 pub(crate) struct ObservationObjective {
-    model: ObservationModel,
+    pub(crate) model: ObservationModel,
+    /// The actor's optimiser, where there is one.
+    actor_adam: Option<Adam>,
     replay: Arc<Replay>,
     contexts: TrainingContexts,
     distribution: TaskDistribution,
@@ -38,7 +40,7 @@ pub(crate) struct ObservationBatch {
     /// Where transitions begin.
     from: States,
     /// Where they lead, then where the policy goes on to from there, as the predictor sees it: as many as the target is deep.
-    way: Vec<States>,
+    rollout: Vec<States>,
     transitions: Transitions,
     tasks: Tasks,
     /// 1 for transitions whose task is made of their own future, `[rows, 1]`.
@@ -61,25 +63,20 @@ impl ObservationObjective {
             (!values.is_empty()).then(|| upload(values.to_vec(), [count, values.len() / count], device))
         };
         let (inputs, beliefs) = (column(&contexts.inputs), column(&contexts.beliefs));
-        Self { model, replay, contexts, distribution, inputs, beliefs, seed }
-    }
-
-    /// The model as it stands.
-    pub(crate) fn model(&self) -> &ObservationModel {
-        &self.model
+        let adam = AdamConfig { rate: model.actor_config.rate, clip: Some(1.0), ..AdamConfig::default() };
+        let actor_adam = model.actor.as_ref().map(|actor| Adam::new(adam, &actor.params));
+        Self { model, actor_adam, replay, contexts, distribution, inputs, beliefs, seed }
     }
 
     /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]`: by each net, or their mean.
     fn ahead(&self, frozen: &Weights, states: &States, noise: Option<&Tensor<2>>) -> Vec<Tensor<2>> {
         let model = &self.model;
-        if let (Some(actor), Some(noise)) = (&model.actor, noise) {
-            let a =
-                model.act(actor, &actor.params.weights(), &model.params.weights(), states) + noise.clone();
-            let a = a.clamp(-1.0, 1.0);
+        if let (Some(_), Some(noise)) = (&model.actor, noise) {
+            let a = self.policy_action(states, noise);
             let f = model.forward.iter().map(|net| model.with_action(frozen, net, states, a.clone()).0);
             return self.joined(f.collect());
         }
-        let (rows, dim) = (states.s.dims()[0], model.dim());
+        let (rows, dim) = (states.s.dims()[0], model.config.dim);
         let (f, values): (Vec<_>, Vec<_>) =
             model.forward.iter().map(|net| model.all_actions(frozen, net, states)).unzip();
         let (z, f) = (model.z(states), self.joined(f));
@@ -118,10 +115,10 @@ impl ObservationObjective {
         net: &TwoInputNet,
         batch: &ObservationBatch,
         states: &States,
-    ) -> (Tensor<2>, Tensor<2>) {
+    ) -> ForwardValue {
         let model = &self.model;
         let head = model.config.value_head;
-        match (&model.predictor, model.codec.actions().n_actions()) {
+        match (&model.predictor, model.codec.actions.n_actions()) {
             // U of where the action led.
             (Some(_), _) => {
                 let raw = net.forward(weights, model.input(weights, states, None));
@@ -136,13 +133,13 @@ impl ObservationObjective {
         }
     }
 
-    /// What F bootstraps from at each state of the way, by each net: (1 - gamma) times the successor features of B after it,
+    /// What F bootstraps from at each state of the rollout, by each net: (1 - gamma) times the successor features of B after it,
     /// `[rows, d]`. At the last state that is the target's F, before it B of the next state and what follows.
     fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Vec<Tensor<2>>> {
         let (model, gamma) = (&self.model, f64::from(self.model.config.gamma));
-        let Some(last) = batch.way.last() else { return Vec::new() };
+        let Some(last) = batch.rollout.last() else { return Vec::new() };
         let mut ahead = vec![self.ahead(frozen, last, batch.noise.last())];
-        for next in batch.way[1..].iter().rev() {
+        for next in batch.rollout[1..].iter().rev() {
             let here = model.b(frozen, &next.s) * (1.0 - gamma); // [rows, d]
             let after = ahead.last().into_iter().flatten();
             ahead.push(after.map(|f| here.clone() + f.clone() * gamma).collect());
@@ -174,21 +171,44 @@ impl ObservationObjective {
         f.into_iter().map(one).fold(Tensor::zeros([1], &device), |sum, loss| sum + loss)
     }
 
+    /// The action of the policy in states: the actor's with `noise`, or the best of the choices, `[rows, width]`.
     fn policy_action(&self, states: &States, noise: &Tensor<2>) -> Tensor<2> {
-        let model = &self.model;
+        let (model, weights) = (&self.model, self.model.params.weights());
         if let Some(actor) = &model.actor {
-            let a = model.act(actor, &actor.params.weights(), &model.params.weights(), states);
+            let a = actor.act(&actor.params.weights(), model.input(&weights, states, None));
             return (a + noise.clone()).clamp(-1.0, 1.0);
         }
-        let (weights, rows) = (model.params.weights(), states.s.dims()[0]);
-        let values = model.forward.iter().map(|net| model.all_actions(&weights, net, states).1);
-        match (values.reduce(|a, b| a + b), model.choices()) {
-            (Some(q), Some(all)) => {
-                let n = all.dims()[0];
-                policy(q.reshape([rows, n]), 0.0).matmul(all.clone())
-            }
-            _ => noise.clone(),
+        let Some(all) = &model.choices else { return noise.clone() };
+        let q = model.mean(|net| model.all_actions(&weights, net, states).1);
+        policy(q.reshape([states.s.dims()[0], all.dims()[0]]), 0.0).matmul(all.clone())
+    }
+
+    /// The actor's loss from its own `weights`, F and B `frozen`, and what is logged of it.
+    fn actor_loss(
+        &self,
+        batch: &ObservationBatch,
+        weights: &Weights,
+        frozen: &Weights,
+    ) -> Option<(Tensor<1>, &'static str, Tensor<1>)> {
+        let (model, config) = (&self.model, &self.model.actor_config);
+        // Cloning asks for the data's states.
+        let from_data = config.clones() || batch.rollout.len() == 1;
+        let states = if from_data { batch.from.clone() } else { States::joined(&batch.rollout) };
+        let a = model.actor.as_ref()?.act(weights, model.input(frozen, &states, None)); // [rows, width]
+        let data = &batch.transitions.a;
+        let off = config.clones().then(|| (a.clone() - data.clone()).powf_scalar(2.0));
+        let value = |a: &Tensor<2>| model.mean(|net| model.with_action(frozen, net, &states, a.clone()).1);
+        if let (ActorKind::Cloning, Some(off)) = (config.kind, &off) {
+            let loss = off.clone().mean();
+            return Some((loss.clone(), "loss", loss));
         }
+        let q = value(&a); // [rows, 1]
+        let measured = q.clone().mean();
+        let loss = match (config.kind, off) {
+            (ActorKind::Weighted, Some(off)) => weighted_loss(config, (value(data) - q).detach(), off),
+            (_, off) => ddpg_loss(config, q, off, &batch.own),
+        };
+        Some((loss, "actor value", measured))
     }
 }
 
@@ -203,12 +223,12 @@ impl FbObjective for ObservationObjective {
         &mut self.model.params
     }
 
-    fn actor_params(&self) -> Option<&Params> {
-        self.model.actor.as_ref().map(|actor| &actor.params)
+    fn actor(&self) -> Option<(&Params, &Adam)> {
+        self.model.actor.as_ref().map(|actor| &actor.params).zip(self.actor_adam.as_ref())
     }
 
-    fn actor_params_mut(&mut self) -> Option<&mut Params> {
-        self.model.actor.as_mut().map(|actor| &mut actor.params)
+    fn actor_mut(&mut self) -> Option<(&mut Params, &mut Adam)> {
+        self.model.actor.as_mut().map(|actor| &mut actor.params).zip(self.actor_adam.as_mut())
     }
 
     fn learns_values(&self) -> bool {
@@ -273,7 +293,7 @@ impl FbObjective for ObservationObjective {
         };
         let h = pick(&self.beliefs);
         let depth = if model.predictor.is_some() { config.target_depth } else { 1 };
-        let width = model.codec.actions().width();
+        let width = model.codec.actions.width();
         let noise = (0..depth).map(|_| match &model.actor {
             Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
             None => Tensor::zeros([1, width], device),
@@ -285,17 +305,17 @@ impl FbObjective for ObservationObjective {
             task: task.clone(),
             h: h.clone(),
         };
-        let mut way = vec![to];
+        let mut rollout = vec![to];
         if let Some(predictor) = &model.predictor {
             for noise in &noise[1..] {
-                let here = &way[way.len() - 1];
+                let here = &rollout[rollout.len() - 1];
                 let a = self.policy_action(here, noise);
-                way.push(model.after(predictor, here, a));
+                rollout.push(model.after(predictor, here, a));
             }
         }
         ObservationBatch {
             noise,
-            way,
+            rollout,
             from: States { obs: transitions.obs.clone(), s: transitions.s.clone(), task, h },
             transitions,
             tasks,
@@ -308,28 +328,25 @@ impl FbObjective for ObservationObjective {
         let (dim, gamma) = (config.dim as f64, f64::from(config.gamma));
         let Tasks { z, is_goal } = &batch.tasks;
         let [groups, _] = z.dims();
-        // Pairs are of states that the data visits; features that are given make a regression of every state of the way.
-        let trained = if model.trains_features() { 1 } else { batch.way.len() };
-        let states = States::joined(&batch.way[..trained]);
+        // Pairs are of states that the data visits; features that are given make a regression of every state of the rollout.
+        let trained = if model.backward.is_trained() { 1 } else { batch.rollout.len() };
+        let states = States::joined(&batch.rollout[..trained]);
         let rows = states.s.dims()[0];
-        let z_rows = z
-            .clone()
-            .reshape([groups, 1, config.dim])
-            .repeat(&[1, rows / groups, 1])
-            .reshape([rows, config.dim]);
-        let alive = &batch.transitions.not_terminal; // [transitions, 1]
-        let alive: Vec<_> =
-            (0..trained).map(|i| if i == 0 { alive.clone() } else { alive.ones_like() }).collect();
-        let alive = in_groups(&alive, groups); // [rows, 1]
+        let z_rows = repeat_rows(z, rows / groups); // [rows, d]
+        let not_terminal = &batch.transitions.not_terminal; // [transitions, 1]
+        let not_terminal: Vec<_> = (0..trained)
+            .map(|i| if i == 0 { not_terminal.clone() } else { not_terminal.ones_like() })
+            .collect();
+        let not_terminal = in_groups(&not_terminal, groups); // [rows, 1]
 
         let target_b = model.b(frozen, &states.s); // [rows, d]
-        let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the way by each net
+        let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the rollout by each net
         let of_net = |net: usize| ahead[..trained].iter().map(|f| f[net].clone()).collect::<Vec<_>>();
         let ahead: Vec<Tensor<2>> = (0..ahead[0].len()).map(|net| in_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
         let nets = ahead.len() as f64;
         let mean_ahead =
             ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
-        let mean_ahead = mean_ahead * alive.clone();
+        let mean_ahead = mean_ahead * not_terminal.clone();
         let reward = (target_b.clone() * z_rows.clone()).sum_dim(1) / dim; // [rows, 1]
         let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
@@ -338,7 +355,7 @@ impl FbObjective for ObservationObjective {
         let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
         let counts =
             if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
-        let counts = counts.reshape([groups, 1]).repeat(&[1, rows / groups]).reshape([rows, 1]);
+        let counts = repeat_rows(&counts, rows / groups); // [rows, 1]
         let add = |name: &'static str, part: Tensor<1>, metrics: &mut Metrics| match metrics
             .iter_mut()
             .find(|m| m.0 == name)
@@ -348,8 +365,8 @@ impl FbObjective for ObservationObjective {
         };
         let own = model.forward.iter().map(|net| self.own(weights, net, batch, &states)); // [rows, d], [rows, 1]
         let (f, values): (Vec<_>, Vec<_>) = own.unzip();
-        let fb = if model.trains_features() {
-            let ahead = ahead.into_iter().map(|f| f * alive.clone()).collect();
+        let fb = if model.backward.is_trained() {
+            let ahead = ahead.into_iter().map(|f| f * not_terminal.clone()).collect();
             self.pair_losses(f, b.clone(), ahead, target_b)
         } else {
             let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]
@@ -370,7 +387,7 @@ impl FbObjective for ObservationObjective {
                 loss = loss + off * config.log_value_coef;
             }
         }
-        if model.trains_features() {
+        if model.backward.is_trained() {
             let ortho = ops::ortho_loss(b) / dim;
             // Orthonormal features have a mean squared product of d between two states; 0 is right.
             metrics.push(("ortho error", ortho.clone() * 2.0 + 1.0));
@@ -380,46 +397,18 @@ impl FbObjective for ObservationObjective {
         (loss, metrics)
     }
 
-    fn actor_step(&mut self, batch: &ObservationBatch, trainer: &mut ActorTrainer, scale: f32) -> Metrics {
-        let model = &self.model;
-        let Some(actor) = &model.actor else { return Metrics::new() };
-        let (frozen, weights) = (model.params.weights(), actor.params.track());
-        let data = batch.transitions.a.clone();
-        if !self.learns_values() {
-            let loss = actor::cloning(model.act(actor, &weights, &frozen, &batch.from), data);
-            let measured = loss.clone().without_autodiff();
-            let gradients = loss.backward();
-            drop((loss, frozen));
-            if let Some(actor) = &mut self.model.actor {
-                trainer.step(actor, weights, gradients, scale);
-            }
-            return vec![("loss", measured)];
-        }
-        // Cloning asks for the data's states.
-        let states = if model.actor_config.clones() || batch.way.len() == 1 {
-            batch.from.clone()
-        } else {
-            States::joined(&batch.way)
+    fn actor_step(&mut self, batch: &ObservationBatch, scale: f32) -> Metrics {
+        let Some(actor) = &self.model.actor else { return Metrics::new() };
+        let (frozen, weights) = (self.model.params.weights(), actor.params.track());
+        let Some((loss, name, measured)) = self.actor_loss(batch, &weights, &frozen) else {
+            return Metrics::new();
         };
-        let a = model.act(actor, &weights, &frozen, &states);
-        let values = model.forward.iter().map(|net| model.with_action(&frozen, net, &states, a.clone()).1);
-        let Some(q) = values.reduce(|a, b| a + b) else { return Metrics::new() };
-        let q = q / model.forward.len() as f64; // [rows, 1]
-        let measured = q.clone().mean().without_autodiff();
-        let data_q = if model.actor_config.kind == ActorKind::Weighted {
-            let values =
-                model.forward.iter().map(|net| model.with_action(&frozen, net, &batch.from, data.clone()).1);
-            values.reduce(|a, b| a + b).map_or_else(|| q.clone(), |sum| sum / model.forward.len() as f64)
-        } else {
-            q.clone()
-        };
-        let data = if model.actor_config.clones() { data } else { a.clone().detach() };
-        let loss = actor::loss(&model.actor_config, [a, data], [q, data_q], &batch.own);
+        let measured = measured.without_autodiff();
         let gradients = loss.backward();
         drop((loss, frozen));
-        if let Some(actor) = &mut self.model.actor {
-            trainer.step(actor, weights, gradients, scale);
+        if let Some((params, adam)) = self.actor_mut() {
+            adam.step(params, weights, gradients, scale, None);
         }
-        vec![("actor value", measured)]
+        vec![(name, measured)]
     }
 }

@@ -4,8 +4,7 @@
 //! hoping for them.
 
 use super::config::FbConfig;
-use crate::belief::{BeliefConfig, BeliefEncoder as _, StateEvidence};
-use crate::data::StateTable;
+use crate::belief::{BeliefConfig, StateEvidence};
 use crate::planner::Graph;
 use crate::planner::graph::argmax;
 use rand::RngExt as _;
@@ -21,19 +20,18 @@ const SWEEPS: usize = 48;
 /// Constants that change results.
 pub(super) const CONSTANTS: &[f64] = &[IMAGINED, LONGEST as f64, SWEEPS as f64];
 
-/// One agent on its way.
-struct Way {
+/// A trajectory that goes on from a context.
+struct Trajectory {
     context: usize,
     state: usize,
     goal: usize,
-    left: usize,
+    steps_left: usize,
     /// Which states can be entered in dynamics drawn from the belief; empty where the data tells.
     open: Vec<bool>,
 }
 
 /// Contexts that F is trained in, before they become beliefs.
 pub(super) struct Contexts<'a> {
-    pub(super) table: &'a StateTable,
     pub(super) belief: &'a StateEvidence,
     /// What was entered and what was blocked, `[contexts * states * 2]`.
     pub(super) evidence: &'a mut [f32],
@@ -45,88 +43,88 @@ pub(super) struct Contexts<'a> {
 
 impl Contexts<'_> {
     /// Lets a share `fb.on_policy_contexts` of the contexts go on with a trajectory of the greedy policy toward random goals.
-    pub(super) fn go_on(&mut self, config: &BeliefConfig, fb: &FbConfig, rng: &mut Rng) {
-        let mut ways = self.begin(fb, rng);
-        let beliefs = self.dynamics(&ways, config);
-        for (way, p) in ways.iter_mut().zip(beliefs.chunks_exact(self.table.vocabulary())) {
+    pub(super) fn extend_on_policy(&mut self, config: &BeliefConfig, fb: &FbConfig, rng: &mut Rng) {
+        let table = &self.belief.table;
+        let (actions, vocabulary) = (table.actions, table.vocabulary());
+        let mut trajectories = self.begin(fb, rng);
+        let beliefs = self.dynamics(&trajectories);
+        for (trajectory, p) in trajectories.iter_mut().zip(beliefs.chunks_exact(vocabulary)) {
             if rng.random_bool(IMAGINED) {
-                way.open = self.table.enterable(p).iter().map(|p| rng.random::<f32>() < *p).collect();
+                trajectory.open = table.enterable(p).iter().map(|p| rng.random::<f32>() < *p).collect();
             }
         }
-        let actions = self.table.actions();
         for _ in 0..LONGEST {
-            ways.retain(|way| way.left > 0);
-            let dynamics = self.dynamics(&ways, config);
-            let each = ways.par_iter().zip(dynamics.par_chunks_exact(self.table.vocabulary()));
-            let greedy = each.map(|(way, p)| {
-                let mut reward = vec![0.0; self.table.states()];
-                reward[way.goal] = 1.0;
-                let graph = Graph::listed(self.table, p, config.block_persistence);
+            trajectories.retain(|trajectory| trajectory.steps_left > 0);
+            let dynamics = self.dynamics(&trajectories);
+            let each = trajectories.par_iter().zip(dynamics.par_chunks_exact(vocabulary));
+            let greedy = each.map(|(trajectory, p)| {
+                let mut reward = vec![0.0; table.states()];
+                reward[trajectory.goal] = 1.0;
+                let graph = Graph::listed(table, p, config.block_persistence);
                 let (_, q) = graph.optimise(&reward, fb.gamma, SWEEPS);
-                argmax(&q[way.state * actions..][..actions])
+                argmax(&q[trajectory.state * actions..][..actions])
             });
             let greedy: Vec<usize> = greedy.collect();
-            for (way, action) in ways.iter_mut().zip(greedy) {
-                self.step(way, action, rng);
+            for (trajectory, action) in trajectories.iter_mut().zip(greedy) {
+                self.step(trajectory, action, rng);
             }
         }
     }
 
-    /// Agents that begin where the context has been.
-    fn begin(&self, fb: &FbConfig, rng: &mut Rng) -> Vec<Way> {
-        let states = self.table.states();
-        let mut ways = Vec::new();
+    /// Trajectories that begin where the context has been.
+    fn begin(&self, fb: &FbConfig, rng: &mut Rng) -> Vec<Trajectory> {
+        let states = self.belief.table.states();
+        let mut trajectories = Vec::new();
         for (context, evidence) in self.evidence.chunks_exact(states * 2).enumerate() {
             let visited: Vec<usize> = (0..states).filter(|s| evidence[s * 2] > 0.0).collect();
             if rng.random_bool(fb.on_policy_contexts) && !visited.is_empty() {
-                ways.push(Way {
+                trajectories.push(Trajectory {
                     context,
                     state: visited[rng.random_range(0..visited.len())],
                     goal: rng.random_range(0..states),
-                    left: rng.random_range(1..=LONGEST),
+                    steps_left: rng.random_range(1..=LONGEST),
                     open: Vec::new(),
                 });
             }
         }
-        ways
+        trajectories
     }
 
-    /// The predictor's dynamics after what each agent has seen, `[ways * vocabulary]`.
-    fn dynamics(&self, ways: &[Way], config: &BeliefConfig) -> Vec<f32> {
-        let width = self.table.states() * 2;
-        let evidence: Vec<f32> =
-            ways.iter().flat_map(|way| &self.evidence[way.context * width..][..width]).copied().collect();
-        let hidden: Vec<Vec<usize>> = ways.iter().map(|way| self.hidden[way.context].clone()).collect();
+    /// The predictor's dynamics after what each trajectory has met, `[trajectories * vocabulary]`.
+    fn dynamics(&self, trajectories: &[Trajectory]) -> Vec<f32> {
+        let width = self.belief.table.states() * 2;
+        let evidence: Vec<&[f32]> =
+            trajectories.iter().map(|t| &self.evidence[t.context * width..][..width]).collect();
+        let evidence = evidence.concat();
+        let hidden: Vec<Vec<usize>> = trajectories.iter().map(|t| self.hidden[t.context].clone()).collect();
         let mean = self.belief.infer_without(&evidence, &hidden).mean;
-        let mut dynamics = self.belief.dynamics(&mean).unwrap_or_default();
-        let rows = dynamics.chunks_exact_mut(self.table.vocabulary()).zip(evidence.chunks_exact(width));
-        rows.for_each(|(p, evidence)| self.table.trust(p, evidence, config.block_persistence));
-        dynamics
+        self.belief.dynamics_given(&mean, &evidence)
     }
 
     /// Takes one step, which becomes evidence; ends where nobody knows what it leads to.
-    fn step(&mut self, way: &mut Way, action: usize, rng: &mut Rng) {
-        let (table, pair) = (self.table, way.state * self.table.actions() + action);
+    fn step(&mut self, trajectory: &mut Trajectory, action: usize, rng: &mut Rng) {
+        let table = &self.belief.table;
+        let pair = trajectory.state * table.actions + action;
         let tokens = pair * table.width()..(pair + 1) * table.width();
         let to = |token: &usize| table.successors()[*token] as usize;
-        let token = if way.open.is_empty() {
-            let shares = &self.data_dynamics[way.context * table.vocabulary()..][tokens.clone()];
+        let token = if trajectory.open.is_empty() {
+            let shares = &self.data_dynamics[trajectory.context * table.vocabulary()..][tokens.clone()];
             shares.iter().any(|p| *p > 0.0).then(|| tokens.start + argmax(shares))
         } else {
             let mut known = tokens.start..tokens.start + table.outcomes(pair).len();
-            let ahead = known.clone().find(|token| to(token) != way.state && way.open[to(token)]);
-            ahead.or_else(|| known.find(|token| to(token) == way.state))
+            let ahead = known.clone().find(|t| to(t) != trajectory.state && trajectory.open[to(t)]);
+            ahead.or_else(|| known.find(|token| to(token) == trajectory.state))
         };
         let Some(token) = token else {
-            way.left = 0;
+            trajectory.steps_left = 0;
             return;
         };
         let width = table.states() * 2;
-        table.add_evidence(token, &mut self.evidence[way.context * width..][..width]);
-        way.state = to(&token);
-        way.left -= 1;
-        if way.state == way.goal {
-            way.goal = rng.random_range(0..table.states());
+        table.add_evidence(token, &mut self.evidence[trajectory.context * width..][..width]);
+        trajectory.state = to(&token);
+        trajectory.steps_left -= 1;
+        if trajectory.state == trajectory.goal {
+            trajectory.goal = rng.random_range(0..table.states());
         }
     }
 }

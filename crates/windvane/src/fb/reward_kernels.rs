@@ -2,7 +2,7 @@
 
 use super::loss::asinh;
 use crate::data::StateTable;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights, ops};
 use burn::tensor::{Device, Tensor};
 
@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor};
 const KEY: usize = 16;
 /// Rewards below this count as 0 where they are compared on a log scale.
 const LEAST_REWARD: f64 = 1e-6;
-/// The scale below which averaged rewards are told apart linearly, above it by their logarithm.
+/// The scale below which averaged rewards are scaled linearly, above it by their logarithm.
 const AVERAGE_SCALE: f64 = 0.01;
 /// Most states for which there are kernels: they cost states^2 for each task.
 const MOST_STATES: usize = 256;
@@ -41,7 +41,7 @@ impl RewardKernels {
         table: &StateTable,
         [kernels, width, output]: [usize; 3],
         device: &Device,
-    ) -> Result<Option<Self>, LearnError> {
+    ) -> Result<Option<Self>> {
         if kernels == 0 || table.states() > MOST_STATES {
             return Ok(None);
         }

@@ -32,14 +32,14 @@ impl RowNet {
     pub(crate) fn new(
         net: &TwoInputNet,
         weights: &Weights,
-        (backward, backward_weights): (Option<&Backward>, &Weights),
+        (backward, backward_weights): (&Backward, &Weights),
         condition: &[f32],
         dim: usize,
     ) -> Option<Self> {
         match net {
             TwoInputNet::Pair(net) => Some(Self::Pair(Box::new(RowPair::new(net, weights, condition)))),
             TwoInputNet::Film { task, film, state, hidden, out } => {
-                let Backward::Network(backward) = backward? else { return None };
+                let Backward::Network(backward) = backward else { return None };
                 let mut row = RowFilm {
                     backward: RowMlp::new(backward, backward_weights),
                     task: RowMlp::new(task, weights),
@@ -81,28 +81,14 @@ impl RowNet {
 /// The actor with its weights, for one state at a time under one condition and task.
 #[derive(Debug)]
 pub(crate) struct RowActor {
-    net: RowNet,
+    pub(super) net: RowNet,
     /// The part of the conditioning input that actions are linear in; empty where the network sees it all.
-    condition: Vec<f32>,
-    unit_ball: bool,
-    action: Vec<f32>,
+    pub(super) condition: Vec<f32>,
+    pub(super) unit_ball: bool,
+    pub(super) action: Vec<f32>,
 }
 
 impl RowActor {
-    /// Copies the weights of an actor's network, as in [`RowNet::new`]; actions are linear in the first `linear` numbers of the
-    /// condition.
-    pub(crate) fn new(
-        net: &TwoInputNet,
-        weights: &Weights,
-        backward: (Option<&Backward>, &Weights),
-        (condition, linear, unit_ball): (&[f32], usize, bool),
-        dim: usize,
-    ) -> Option<Self> {
-        let (own, seen) = condition.split_at(linear);
-        let net = RowNet::new(net, weights, backward, seen, dim)?;
-        Some(Self { net, condition: own.to_vec(), unit_ball, action: Vec::new() })
-    }
-
     /// Another condition and task.
     pub(crate) fn fix(&mut self, condition: &[f32]) {
         let (own, seen) = condition.split_at(self.condition.len());
@@ -179,7 +165,7 @@ mod tests {
             let weights = params.weights();
             let condition =
                 [[0.3, -0.2, 1.0, 0.5, -2.0, 0.1, 0.9, -0.4], [1.0, 0.0, -1.0, 0.2, 0.3, 2.0, -0.9, 0.4]];
-            let mut row = RowNet::new(&net, &weights, (Some(&backward), &weights), &condition[0], 6).unwrap();
+            let mut row = RowNet::new(&net, &weights, (&backward, &weights), &condition[0], 6).unwrap();
             for condition in condition {
                 row.fix(&condition);
                 let s = [0.3, -0.7, 0.2];
@@ -204,7 +190,8 @@ mod tests {
         let actor = actor.unwrap();
         let weights = actor.params.weights();
         let (s, z) = ([0.3, -0.7, 0.2], [1.0, 0.5, -2.0, 0.1]);
-        let mut row = actor.row((None, &weights), &[0.0; 6], 4).unwrap();
+        let unused = Backward::Fourier(upload(vec![0.0; 2], [1, 2], &device));
+        let mut row = actor.row((&unused, &weights), &[0.0; 6], 4).unwrap();
         let mut before_tanh = |c: [f32; 2]| {
             let condition = [&c[..], &z].concat();
             row.fix(&condition);

@@ -1,5 +1,6 @@
 //! Bellman backups on listed states, on the device: value iteration through given dynamics, then the measure of its policy.
 
+use super::networks::repeat_rows;
 use crate::data::StateTable;
 use crate::nn::{ops, upload, upload_indices};
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
@@ -36,11 +37,7 @@ pub(crate) struct Dynamics {
 impl Dynamics {
     /// Each context's dynamics once for each of its tasks: `[groups * times, ..]`.
     pub(crate) fn repeated(&self, times: usize) -> Self {
-        let repeat = |x: &Tensor<2>| {
-            let [groups, width] = x.dims();
-            x.clone().reshape([groups, 1, width]).repeat(&[1, times, 1]).reshape([groups * times, width])
-        };
-        Self { moving: repeat(&self.moving), staying: repeat(&self.staying) }
+        Self { moving: repeat_rows(&self.moving, times), staying: repeat_rows(&self.staying, times) }
     }
 }
 
@@ -59,15 +56,14 @@ pub(crate) struct BackedUp {
 
 impl Backup {
     pub(crate) fn new(table: &StateTable, gamma: f32, persistence: f32, device: &Device) -> Self {
-        let (states, actions, width) = (table.states(), table.actions(), table.width());
-        let from = |token: usize| token / width / actions;
-        let real = |token: usize| token % width < table.outcomes(token / width).len().max(1);
+        let (states, actions, width) = (table.states(), table.actions, table.width());
         let successors = table.successors();
-        let moves: Vec<f32> = (0..successors.len())
-            .map(|token| f32::from(u8::from(real(token) && successors[token] as usize != from(token))))
-            .collect();
-        let edges =
-            successors.iter().enumerate().map(|(token, &to)| (from(token) * states + to as usize) as i64);
+        let moves = |token: usize| {
+            f32::from(u8::from(table.is_outcome(token) && successors[token] as usize != table.leaves(token)))
+        };
+        let moves: Vec<f32> = (0..successors.len()).map(moves).collect();
+        let edge = |(token, &to): (usize, &u32)| (table.leaves(token) * states + to as usize) as i64;
+        let edges = successors.iter().enumerate().map(edge);
         let (mut incoming, mut has) = (vec![0_i64; states * actions], vec![0.0; states * actions]);
         for (token, &to) in successors.iter().enumerate().filter(|(token, _)| moves[*token] > 0.0) {
             let place = to as usize * actions + token / width % actions;
@@ -174,15 +170,15 @@ impl Backup {
         (occupancy, bootstrap)
     }
 
-    /// From rows of being in each state, `[groups, states, width]`, to rows of each action in it, `[groups, states * actions,
-    /// width]`; who is blocked for good has the row `stuck [states, width]`.
-    pub(crate) fn lift(&self, dynamics: &Dynamics, being: Tensor<3>, stuck: Tensor<2>) -> Tensor<3> {
-        let [groups, states, width] = being.dims();
+    /// From successor rows of states, `[groups, states, width]`, to those of each action in them, `[groups, states * actions,
+    /// width]`: the expectation over outcomes. A move that is blocked for good has the row `stuck [states, width]`.
+    pub(crate) fn lift(&self, dynamics: &Dynamics, rows: Tensor<3>, stuck: Tensor<2>) -> Tensor<3> {
+        let [groups, states, width] = rows.dims();
         let (actions, vocabulary) = (self.actions, self.states * self.actions * self.width);
-        let ahead = being.clone().select(1, self.successors.clone()); // [groups, vocabulary, width]
+        let ahead = rows.clone().select(1, self.successors.clone()); // [groups, vocabulary, width]
         let ahead = ahead * dynamics.moving.clone().reshape([groups, vocabulary, 1]);
         let ahead = ahead.reshape([groups * states * actions, self.width, width]).sum_dim(1);
-        let stay = being * (1.0 - self.persistence) + stuck.reshape([1, states, width]) * self.persistence;
+        let stay = rows * (1.0 - self.persistence) + stuck.reshape([1, states, width]) * self.persistence;
         let stay = stay.reshape([groups, states, 1, width])
             * dynamics.staying.clone().reshape([groups, states, actions, 1]);
         ahead.reshape([groups, states * actions, width]) + stay.reshape([groups, states * actions, width])

@@ -2,7 +2,7 @@
 
 use super::config::FbConfig;
 use crate::data::bad_setting;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::latent::{self, VonMisesFisher};
 use crate::methods::Draw;
 use crate::nn::{ops, upload, upload_indices};
@@ -26,7 +26,7 @@ pub(crate) enum TaskDistribution {
 
 impl TaskDistribution {
     /// The distribution of a method, whose beliefs have `belief` numbers.
-    pub(crate) fn new(draw: Draw, config: &FbConfig, belief: usize) -> Result<Self, LearnError> {
+    pub(crate) fn new(draw: Draw, config: &FbConfig, belief: usize) -> Result<Self> {
         if draw == Draw::Sphere {
             return Ok(Self::Sphere);
         }

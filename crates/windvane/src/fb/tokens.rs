@@ -3,7 +3,7 @@
 use super::config::NetConfig;
 use super::reward_kernels::RewardKernels;
 use crate::data::StateTable;
-use crate::error::LearnError;
+use crate::error::Result;
 use crate::nn::{Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, ops};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
@@ -50,8 +50,8 @@ impl TokenNet {
         output: usize,
         config: &NetConfig,
         device: &Device,
-    ) -> Result<Self, LearnError> {
-        let (states, actions) = (table.states(), table.actions());
+    ) -> Result<Self> {
+        let (states, actions) = (table.states(), table.actions);
         let NetConfig { width, head_width, blocks, reward_kernels, .. } = *config;
         let set = SetConfig { input: 4 * actions, width, heads: HEADS, blocks, hidden: 2 * width };
         let tokens = SetTransformer::new(params, "f/tokens", &set)?.with_places(
@@ -69,7 +69,7 @@ impl TokenNet {
             linear("whole", width)?,
         ];
         let [hidden1, hidden2] = [linear("hidden1", head_width)?, linear("hidden2", head_width)?];
-        let mut norm = |name: &str| -> Result<_, LearnError> {
+        let mut norm = |name: &str| -> Result<_> {
             let gain = params.add(&format!("f/{name}/gain"), [1, head_width], Init::Constant(1.0))?;
             Ok((gain, params.add(&format!("f/{name}/shift"), [1, head_width], Init::Constant(0.0))?))
         };

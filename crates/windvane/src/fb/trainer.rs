@@ -1,9 +1,10 @@
 //! One step of forward-backward learning, whatever the objective.
 
-use super::actor::ActorTrainer;
 use super::config::FbConfig;
-use crate::error::LearnError;
-use crate::nn::{AdamConfig, Follow, MuonConfig, Optimizer, OptimizerConfig, Params, TensorFile, Weights};
+use crate::error::Result;
+use crate::nn::{
+    Adam, AdamConfig, Follow, MuonConfig, Optimizer, OptimizerConfig, Params, TensorFile, Weights,
+};
 use crate::train::{Learner, Metrics, warm_cosine};
 use burn::tensor::Tensor;
 use std::fmt::Debug;
@@ -38,16 +39,16 @@ pub(crate) trait FbObjective: Debug {
     fn learns_values(&self) -> bool {
         true
     }
-    /// A step of the actor; nothing where actions are discrete.
-    fn actor_step(&mut self, _batch: &Self::Batch, _trainer: &mut ActorTrainer, _scale: f32) -> Metrics {
+    /// A step of the actor; nothing where there is none.
+    fn actor_step(&mut self, _batch: &Self::Batch, _scale: f32) -> Metrics {
         Metrics::new()
     }
-    /// The actor's weights, where there is one.
-    fn actor_params(&self) -> Option<&Params> {
+    /// The actor with its optimiser, where there is one.
+    fn actor(&self) -> Option<(&Params, &Adam)> {
         None
     }
     /// The same, to change them.
-    fn actor_params_mut(&mut self) -> Option<&mut Params> {
+    fn actor_mut(&mut self) -> Option<(&mut Params, &mut Adam)> {
         None
     }
 }
@@ -55,44 +56,36 @@ pub(crate) trait FbObjective: Debug {
 /// Trains F, B and the actor.
 #[derive(Debug)]
 pub(crate) struct FbTrainer<O> {
-    objective: O,
+    pub(crate) objective: O,
     target: Params,
     optimizer: Optimizer,
-    actor: Option<ActorTrainer>,
     steps: u64,
     tau: f32,
 }
 
 impl<O: FbObjective> FbTrainer<O> {
     /// A trainer from the first step.
-    pub(crate) fn new(objective: O, config: &FbConfig, actor: Option<ActorTrainer>) -> Self {
+    pub(crate) fn new(objective: O, config: &FbConfig) -> Self {
         let adam = AdamConfig { rate: config.rate, clip: Some(config.clip), ..AdamConfig::default() };
         let muon = MuonConfig { rate: config.muon_rate, ..MuonConfig::default() };
         let optimizer = OptimizerConfig { adam, muon: (config.muon_rate > 0.0).then_some(muon) };
         Self {
             target: objective.params().clone(),
             optimizer: Optimizer::new(optimizer, objective.params(), ADAM_ONLY),
-            actor,
             objective,
             steps: config.steps,
             tau: config.tau,
         }
     }
-
-    /// What is trained.
-    pub(crate) fn objective(&self) -> &O {
-        &self.objective
-    }
 }
 
 impl<O: FbObjective> Learner for FbTrainer<O> {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+    fn train_step(&mut self, step: u64) -> Result<Metrics> {
         let frozen = self.target.weights();
         let batch = self.objective.sample(step, &frozen);
         let scale = warm_cosine(step, self.steps);
         if !self.objective.learns_values() {
-            let Some(actor) = &mut self.actor else { return Ok(Metrics::new()) };
-            return Ok(self.objective.actor_step(&batch, actor, scale));
+            return Ok(self.objective.actor_step(&batch, scale));
         }
         let weights = self.objective.params().track();
         let (loss, metrics) = self.objective.loss(&batch, &weights, &frozen);
@@ -104,9 +97,7 @@ impl<O: FbObjective> Learner for FbTrainer<O> {
         let follow = Follow { target: &mut self.target, tau: self.tau };
         let norm = self.optimizer.step(self.objective.params_mut(), weights, gradients, scale, Some(follow));
         metrics.push(("gradient", norm));
-        if let Some(actor) = &mut self.actor {
-            metrics.extend(self.objective.actor_step(&batch, actor, scale));
-        }
+        metrics.extend(self.objective.actor_step(&batch, scale));
         Ok(metrics)
     }
 
@@ -114,19 +105,19 @@ impl<O: FbObjective> Learner for FbTrainer<O> {
         self.objective.params().save(file, "fb/");
         self.target.save(file, "target/");
         self.optimizer.save(file, "adam/");
-        if let (Some(params), Some(trainer)) = (self.objective.actor_params(), &self.actor) {
+        if let Some((params, adam)) = self.objective.actor() {
             params.save(file, "actor/");
-            trainer.save(file);
+            adam.save(file, "actor-adam/");
         }
     }
 
-    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
+    fn load(&mut self, file: &TensorFile) -> Result<()> {
         self.objective.params_mut().load(file, "fb/")?;
         self.target.load(file, "target/")?;
         self.optimizer.load(file, "adam/")?;
-        if let (Some(params), Some(trainer)) = (self.objective.actor_params_mut(), &mut self.actor) {
+        if let Some((params, adam)) = self.objective.actor_mut() {
             params.load(file, "actor/")?;
-            trainer.load(file)?;
+            adam.load(file, "actor-adam/")?;
         }
         Ok(())
     }

@@ -205,8 +205,7 @@ impl Transitions {
     pub(crate) fn listed(table: &StateTable, tokens: impl Iterator<Item = u32>) -> Self {
         let dims = &table.spec().observation;
         let coordinates: usize = dims.iter().filter_map(windvane_world::Dim::values).sum();
-        let mut all =
-            Self { width: coordinates + table.actions(), next_width: coordinates, ..Self::default() };
+        let mut all = Self { width: coordinates + table.actions, next_width: coordinates, ..Self::default() };
         let mut place = vec![0.0; dims.len()];
         let mut push = |state: usize, out: &mut Vec<f32>| {
             table.write_state(state, &mut place);
@@ -217,9 +216,9 @@ impl Transitions {
             }
         };
         for token in tokens.map(|token| token as usize) {
-            push(token / table.width() / table.actions(), &mut all.sa);
-            let action = token / table.width() % table.actions();
-            all.sa.extend((0..table.actions()).map(|a| f32::from(u8::from(a == action))));
+            push(token / table.width() / table.actions, &mut all.sa);
+            let action = token / table.width() % table.actions;
+            all.sa.extend((0..table.actions).map(|a| f32::from(u8::from(a == action))));
             push(table.successors()[token] as usize, &mut all.next);
         }
         all
@@ -227,7 +226,7 @@ impl Transitions {
 
     /// Transitions between observations as tokens: the state and the action, and the change that followed.
     pub(crate) fn observations(codec: &Codec, tokens: &[f32]) -> Self {
-        let width = codec.observations().width() + codec.actions().width();
+        let width = codec.observations.width() + codec.actions.width();
         let mut all = Self { width, next_width: codec.dims(), ..Self::default() };
         for token in tokens.chunks_exact(codec.token_width()) {
             let (sa, change) = token.split_at(width);
@@ -276,7 +275,7 @@ impl Corrector {
             rows.iter().flat_map(|&row| replay.host_state(replay.later(row, 1))).copied().collect();
         let tokens = read(replay.tokens(replay.rows(&rows)));
         let weights = vec![1.0 / rows.len() as f32; rows.len()];
-        let data = Transitions::observations(replay.codec(), &tokens);
+        let data = Transitions::observations(&replay.codec, &tokens);
         Self::new(config, data, weights, backward(&led), seed, device)
     }
 }
@@ -284,9 +283,9 @@ impl Corrector {
 /// Every token of the data with its share, each group counting alike.
 pub(super) fn shares(table: &StateTable) -> (Vec<u32>, Vec<f32>) {
     let mut shares = vec![0.0; table.vocabulary()];
-    for group in table.groups() {
+    for group in &table.groups {
         let total: u32 = group.counts.iter().map(|(_, n)| n).sum();
-        let share = 1.0 / total.max(1) as f32 / table.groups().len() as f32;
+        let share = 1.0 / total.max(1) as f32 / table.groups.len() as f32;
         group.counts.iter().for_each(|&(token, n)| shares[token as usize] += n as f32 * share);
     }
     let seen = shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0);

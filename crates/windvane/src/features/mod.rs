@@ -154,7 +154,7 @@ impl Source {
     fn inputs(&self) -> usize {
         match self {
             Self::Listed(table, _) => table.states(),
-            Self::Observations(replay) => replay.codec().observations().width(),
+            Self::Observations(replay) => replay.codec.observations.width(),
         }
     }
 
@@ -162,18 +162,18 @@ impl Source {
     fn draw(&self, rng: &mut Rng, config: &HilpConfig) -> [usize; 3] {
         match self {
             Self::Listed(table, _) => {
-                let group = &table.groups()[rng.random_range(0..table.groups().len())];
+                let group = &table.groups[rng.random_range(0..table.groups.len())];
                 let mut tokens = (0..TRIES)
                     .map(|_| table.episode(group.episodes[rng.random_range(0..group.episodes.len())]));
                 let Some(tokens) = tokens.find(|tokens| !tokens.is_empty()) else { return [0; 3] };
                 let at = rng.random_range(0..tokens.len());
                 let leads_to = |at: usize| table.successors()[tokens[at] as usize] as usize;
                 let goal = if rng.random_bool(config.random_goals) {
-                    correction::weighted(table.rho(), rng.random())
+                    correction::weighted(&table.rho, rng.random())
                 } else {
                     leads_to((at + config.ahead(rng)).min(tokens.len() - 1))
                 };
-                [tokens[at] as usize / table.width() / table.actions(), leads_to(at), goal]
+                [tokens[at] as usize / table.width() / table.actions, leads_to(at), goal]
             }
             Self::Observations(replay) => {
                 let group = replay.draw_group(rng);
@@ -203,7 +203,7 @@ impl Source {
     /// States that stand for all data, and how much each weighs, 1 in all.
     fn reference(&self) -> (Tensor<2>, Vec<f32>) {
         match self {
-            Self::Listed(table, one_hot) => (one_hot.clone(), table.rho().to_vec()),
+            Self::Listed(table, one_hot) => (one_hot.clone(), table.rho.clone()),
             Self::Observations(replay) => {
                 let row = |i: u64| {
                     let mut rng = stream(0, "reference", &[i]);

@@ -1,4 +1,4 @@
-//! Behaviour cloning, told nothing: what the data's actions give without any learning of values.
+//! Behaviour cloning, unconditioned: what the data's actions give without any learning of values.
 
 use super::{Method, fb};
 

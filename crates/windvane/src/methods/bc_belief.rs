@@ -1,4 +1,4 @@
-//! Behaviour cloning that listens to a belief.
+//! Behaviour cloning conditioned on a belief.
 
 use super::{Method, bfb};
 

@@ -1,4 +1,4 @@
-//! Belief-FB: the forward map listens to a belief.
+//! Belief-FB: the forward map is conditioned on a belief.
 
 use super::{Condition, Method, fb};
 

@@ -81,7 +81,7 @@ pub enum RewardIn {
 }
 
 impl Method {
-    /// Whether it listens to a belief.
+    /// Whether it is conditioned on a belief.
     pub fn believes(&self) -> bool {
         self.condition == Condition::Belief
     }

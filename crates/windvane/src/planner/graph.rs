@@ -5,8 +5,8 @@ use crate::data::StateTable;
 /// Nodes, and for each action of a node a few successors with their probabilities.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    nodes: usize,
-    actions: usize,
+    pub(crate) nodes: usize,
+    pub(crate) actions: usize,
     /// Most successors of a node and an action.
     width: usize,
     /// `[nodes * actions * width]`.
@@ -26,18 +26,8 @@ impl Graph {
 
     /// The graph of listed states under the dynamics `p [vocabulary]`.
     pub fn listed(table: &StateTable, p: &[f32], block_persistence: f32) -> Self {
-        let graph = Self::new(table.actions(), table.width(), table.successors().to_vec(), p.to_vec());
+        let graph = Self::new(table.actions, table.width(), table.successors().to_vec(), p.to_vec());
         Self { block_persistence, ..graph }
-    }
-
-    /// Number of nodes.
-    pub fn nodes(&self) -> usize {
-        self.nodes
-    }
-
-    /// Number of actions.
-    pub fn actions(&self) -> usize {
-        self.actions
     }
 
     /// The probabilities of the edges of each node and action, one after the other.

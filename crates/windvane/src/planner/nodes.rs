@@ -4,6 +4,7 @@ use super::graph::Graph;
 use crate::belief::TransitionSet;
 use crate::data::Codec;
 use crate::data::replay::DeviceCodec;
+use crate::fb::networks::repeat_rows;
 use crate::nn::{read, upload};
 use burn::tensor::{Device, Tensor};
 use std::sync::Arc;
@@ -23,9 +24,9 @@ pub struct Nodes {
     /// Encodings of the actions that are considered, `[n, width]`.
     candidates: Tensor<2>,
     /// `[count * dims]`.
-    obs: Vec<f32>,
+    pub(crate) obs: Vec<f32>,
     /// Row of each among the visited states.
-    rows: Vec<usize>,
+    pub(crate) rows: Vec<usize>,
     /// Distance between neighbours, in units of the change scale.
     spacing: f32,
 }
@@ -40,28 +41,28 @@ struct Link {
 impl Nodes {
     /// Picks nodes from visited states `[rows * dims]`.
     pub fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
-        let (dims, scale) = (codec.dims(), codec.change_scale());
+        let (dims, scale) = (codec.dims(), &codec.change_scale);
         let mut spacing = SPACING;
         let rows = loop {
-            let mut kept: Vec<usize> = Vec::new();
+            let mut chosen: Vec<usize> = Vec::new();
             for (row, state) in states.chunks_exact(dims).enumerate() {
                 let apart =
                     |&other: &usize| distance2(state, &states[other * dims..], scale) >= spacing * spacing;
-                if kept.iter().all(apart) {
-                    kept.push(row);
+                if chosen.iter().all(apart) {
+                    chosen.push(row);
                 }
-                if kept.len() > MOST {
+                if chosen.len() > MOST {
                     break;
                 }
             }
-            if kept.len() <= MOST {
-                break kept;
+            if chosen.len() <= MOST {
+                break chosen;
             }
             spacing *= 1.15;
         };
         let obs = rows.iter().flat_map(|&row| &states[row * dims..][..dims]).copied().collect();
-        let candidates = codec.actions().candidates();
-        let width = codec.actions().width();
+        let candidates = codec.actions.candidates();
+        let width = codec.actions.width();
         Self {
             constants: DeviceCodec::new(&codec, device),
             candidates: upload(candidates.concat(), [candidates.len(), width], device),
@@ -72,26 +73,14 @@ impl Nodes {
         }
     }
 
-    /// Row of each node among the visited states.
-    pub fn rows(&self) -> &[usize] {
-        &self.rows
-    }
-
-    /// Observations of the nodes, `[count * dims]`.
-    pub(crate) fn observations(&self) -> &[f32] {
-        &self.obs
-    }
-
     /// What the predictor says that each candidate action changes in states `[rows * dims]`, in units of the change scale,
     /// under the belief `h` (empty: unconditioned): `[rows * n * dims]`.
     pub(crate) fn changes(&self, predictor: &TransitionSet, obs: &[f32], h: &[f32]) -> Vec<f32> {
-        let (rows, dims, n) = (obs.len() / self.codec.dims(), self.codec.dims(), self.candidates.dims()[0]);
-        let device = self.candidates.device();
-        let s = self.constants.observations.encode(upload(obs.to_vec(), [rows, dims], &device));
-        let width = s.dims()[1];
-        let s = s.reshape([rows, 1, width]).repeat(&[1, n, 1]).reshape([rows * n, width]);
+        let (rows, n, device) =
+            (obs.len() / self.codec.dims(), self.candidates.dims()[0], self.candidates.device());
+        let s = self.constants.encode(obs);
         let h = (!h.is_empty()).then(|| upload(h.to_vec(), [1, h.len()], &device));
-        read(predictor.predict(s, self.candidates.clone().repeat(&[rows, 1]), h))
+        read(predictor.predict(repeat_rows(&s, n), self.candidates.clone().repeat(&[rows, 1]), h))
     }
 
     /// Where each candidate action leads from states: `[rows * n * dims]`.
@@ -99,7 +88,7 @@ impl Nodes {
         let (dims, n) = (self.codec.dims(), self.candidates.dims()[0]);
         let changes = self.changes(predictor, obs, h);
         let from = obs.chunks_exact(dims).flat_map(|obs| obs.iter().cycle().take(n * dims));
-        let scale = self.codec.change_scale().iter().cycle();
+        let scale = self.codec.change_scale.iter().cycle();
         from.zip(changes).zip(scale).map(|((x, change), scale)| x + change * scale).collect()
     }
 
@@ -116,13 +105,11 @@ impl Nodes {
 
     /// Whether one can be at each node at all, 0 to 1, as the belief sees it; 1 without one.
     pub(crate) fn reachability(&self, predictor: &TransitionSet, h: &[f32]) -> Vec<f32> {
-        let (dims, device) = (self.codec.dims(), self.candidates.device());
         if h.is_empty() {
             return vec![1.0; self.rows.len()];
         }
-        let s =
-            self.constants.observations.encode(upload(self.obs.clone(), [self.rows.len(), dims], &device));
-        predictor.reachability(s, upload(h.to_vec(), [1, h.len()], &device))
+        let h = upload(h.to_vec(), [1, h.len()], &self.candidates.device());
+        predictor.reachability(self.constants.encode(&self.obs), h)
     }
 
     /// The values of states `[rows * dims]` between nodes with values `v`.
@@ -139,7 +126,7 @@ impl Nodes {
 
     /// The nodes near each state.
     fn links(&self, states: &[f32]) -> Vec<Link> {
-        let scale = self.codec.change_scale();
+        let scale = &self.codec.change_scale;
         let link = |state: &[f32]| {
             let mut near = [(f32::INFINITY, 0); NEAR];
             for (i, node) in self.obs.chunks_exact(scale.len()).enumerate() {

@@ -178,11 +178,11 @@ fn untrained_beliefs(
     let config = &run.plan.belief;
     let untrained: Box<dyn BeliefEncoder> = match &agent.belief {
         Some(Belief::Listed(belief)) => {
-            Box::new(StateEvidence::new(belief.table().clone(), config, run.seed, device)?)
+            Box::new(StateEvidence::new(belief.table.clone(), config, run.seed, device)?)
         }
         Some(Belief::Observations(belief)) => {
             let groups = belief.embeddings().len() / belief.dim();
-            Box::new(TransitionSet::new(belief.codec().clone(), groups, config, run.seed, device)?)
+            Box::new(TransitionSet::new(belief.codec.clone(), groups, config, run.seed, device)?)
         }
         None => return Ok(Vec::new()),
     };
