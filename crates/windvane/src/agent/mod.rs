@@ -261,7 +261,7 @@ impl Agent {
                 let Visited { states, shares, b, .. } = &*self.visited;
                 let mut rewards: Vec<f32> =
                     states.chunks_exact(self.spec().obs_dim()).map(|obs| reward.of(obs)).collect();
-                self.visited.centre(&mut rewards);
+                self.visited.weigh(&mut rewards);
                 let rows = rewards.iter().zip(shares).zip(b.chunks_exact(dim));
                 rows.for_each(|((reward, share), b)| add(b, share * reward));
             }

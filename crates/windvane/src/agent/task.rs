@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use windvane_world::prompt::Checked;
 use windvane_world::{EnvSpec, Prompt};
 
+/// Largest exponent of a sharpened reward.
+const LARGEST: f32 = 8.0;
 /// Ridge of the least squares, as a share of the mean square of B's components.
 const RIDGE: f64 = 1e-5;
 
@@ -24,6 +26,8 @@ pub struct Visited {
     pub dim: usize,
     /// Whether the mean over these states is taken off a reward before it becomes z ([`crate::fb::FbConfig::centred_rewards`]).
     pub centred: bool,
+    /// How much more well-paid states count ([`crate::fb::FbConfig::reward_sharpness`]).
+    pub sharpness: f32,
 }
 
 /// How a reward becomes a task vector.
@@ -58,7 +62,14 @@ impl Visited {
         let mut states = vec![0.0; table.states() * table.spec().obs_dim()];
         let rows = states.chunks_exact_mut(table.spec().obs_dim());
         rows.enumerate().for_each(|(state, obs)| table.write_obs(state, obs));
-        Self { states, shares: table.rho.clone(), b: model.backward(), dim: model.config.dim, centred: false }
+        Self {
+            states,
+            shares: table.rho.clone(),
+            b: model.backward(),
+            dim: model.config.dim,
+            centred: false,
+            sharpness: 0.0,
+        }
     }
 
     /// Observations `[rows * dims]`, each as often visited as the others.
@@ -69,6 +80,7 @@ impl Visited {
             shares: vec![1.0 / count.max(1) as f32; count],
             dim: model.config.dim,
             centred: model.config.centred_rewards,
+            sharpness: model.config.reward_sharpness,
             states,
             b,
         }
@@ -97,7 +109,7 @@ impl Visited {
                 Checked::Formula(formula) => {
                     let mut rewards = formula.of_rows(&self.states)?;
                     refuse_constant(formula.text(), &rewards)?;
-                    self.centre(&mut rewards);
+                    self.weigh(&mut rewards);
                     let explained = self.explained(&rewards);
                     fit = Some(fit.map_or(explained, |fit| fit.min(explained)));
                     self.solve(&self.b, &rewards, &self.shares, false, inference)
@@ -134,11 +146,21 @@ impl Visited {
         Ok(TaskCode { z, inference, fit: Some(self.explained(rewards)), warnings: Vec::new() })
     }
 
-    /// Takes the mean off rewards of these states, where that is asked for.
-    pub(crate) fn centre(&self, rewards: &mut [f32]) {
+    /// Makes the weights of these states out of their rewards: sharpened, and less their mean, where that is asked for.
+    pub(crate) fn weigh(&self, rewards: &mut [f32]) {
+        let mean =
+            |rewards: &[f32]| rewards.iter().zip(&self.shares).map(|(r, share)| r * share).sum::<f32>();
+        if self.sharpness > 0.0 {
+            let middle = mean(rewards);
+            rewards.iter_mut().for_each(|r| *r -= middle);
+            let squares: Vec<f32> = rewards.iter().map(|r| r * r).collect();
+            let scale = self.sharpness / mean(&squares).sqrt().max(f32::MIN_POSITIVE);
+            // Beyond some point one state alone would count.
+            rewards.iter_mut().for_each(|r| *r = (*r * scale).min(LARGEST).exp());
+        }
         if self.centred {
-            let mean: f32 = rewards.iter().zip(&self.shares).map(|(r, share)| r * share).sum();
-            rewards.iter_mut().for_each(|r| *r -= mean);
+            let middle = mean(rewards);
+            rewards.iter_mut().for_each(|r| *r -= middle);
         }
     }
 
@@ -236,7 +258,14 @@ mod tests {
 
     fn visited() -> Visited {
         let states: Vec<f32> = (0..100).flat_map(|i| [(i % 10) as f32, (i / 10) as f32]).collect();
-        Visited { b: backward(&states), shares: vec![0.01; 100], states, dim: 3, centred: false }
+        Visited {
+            b: backward(&states),
+            shares: vec![0.01; 100],
+            states,
+            dim: 3,
+            centred: false,
+            sharpness: 0.0,
+        }
     }
 
     fn task(prompt: &Prompt, inference: Inference) -> Result<TaskCode> {
@@ -252,6 +281,17 @@ mod tests {
         for z in [&found.z, &goal.z] {
             assert!(z.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-4), "{z:?} {expected:?}");
         }
+    }
+
+    #[test]
+    fn sharpened_rewards_count_the_best_paid_states_most_and_keep_their_order() {
+        let visited = Visited { sharpness: 2.0, ..visited() };
+        let mut rewards: Vec<f32> = visited.states.chunks_exact(2).map(|s| s[0]).collect();
+        visited.weigh(&mut rewards);
+        // 0 to 9 with a deviation of 2.87: each next one counts exp(2 / 2.87) times as much.
+        let ratio = rewards[9] / rewards[8];
+        assert!((ratio - (2.0_f32 / 2.872_281).exp()).abs() < 1e-4, "{ratio}");
+        assert!(rewards[..10].is_sorted());
     }
 
     #[test]

@@ -314,7 +314,7 @@ impl Plan {
     }
 
     /// Numbers of at least 0.
-    fn not_negative(&self) -> [(&'static str, f64); 17] {
+    fn not_negative(&self) -> [(&'static str, f64); 18] {
         let Self { encoder, belief, fb, actor, .. } = self;
         [
             ("encoder.box_side", encoder.box_side),
@@ -324,6 +324,7 @@ impl Plan {
             ("belief.embeddings", belief.embeddings),
             ("fb.temperature", f64::from(fb.temperature)),
             ("fb.kappa", fb.kappa),
+            ("fb.reward_sharpness", f64::from(fb.reward_sharpness)),
             ("fb.fb_coef", fb.fb_coef),
             ("fb.ortho_coef", fb.ortho_coef),
             ("fb.value_coef", fb.value_coef + fb.log_value_coef + fb.gap_coef),

@@ -66,6 +66,10 @@ pub struct FbConfig {
     /// Observations: whether the mean over visited states is taken off a reward function before it becomes z. What experts
     /// visit pays nearly the same everywhere, and a constant says nothing of what is wanted. Paper: no.
     pub centred_rewards: bool,
+    /// Observations: how much more the states that a reward function pays best for count for z: each by exp of this, times its
+    /// reward in deviations from the mean over visited states; 0: by the reward itself (paper).
+    #[serde(default)]
+    pub reward_sharpness: f32,
     /// Gradient steps; paper: 1,000,000.
     pub steps: u64,
     /// Contexts per step.
@@ -212,6 +216,7 @@ impl Default for FbConfig {
             context_ways: 4,
             on_policy_contexts: 0.7,
             centred_rewards: false,
+            reward_sharpness: 0.0,
             steps: 1900,
             contexts: 6,
             tasks: 12,

@@ -221,6 +221,20 @@ impl Sweep {
         let setting = self.manifest.setting(unit)?;
         let mut blank = reference_run(setting, unit.seed);
         blank.data = self.folder.join("data").join(&shared_names(&setting.plan, unit.seed)?[0]);
+        if setting.plan.has_experts() {
+            // Experts come with the data, and are references.
+            let world = blank.world()?;
+            let mut at = RunContext {
+                world: &*world,
+                device: bench.device,
+                progress: &mut *bench.progress,
+                interrupt: bench.interrupt,
+            };
+            let made = || blank.data(&mut at).map(|_| true);
+            if let Some(ended) = shared(&blank.data, bench.waits, bench.interrupt, made)? {
+                return Ok(ended);
+            }
+        }
         let world = blank.world()?;
         let like = Row {
             method: REFERENCE.to_owned(),
