@@ -236,7 +236,7 @@ impl FbObjective for ObservationObjective {
         let (model, replay, device) = (&self.model, &self.replay, self.model.params.device());
         let config = &model.config;
         let mut rng = stream(self.seed, "fb-batch", &[step]);
-        let mut draws = TaskDraws::new(config.dim);
+        let mut draws = TaskDraws::new(config, &self.distribution, 0);
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
         for _ in 0..config.contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
@@ -249,7 +249,7 @@ impl FbObjective for ObservationObjective {
                 let hindsight = rng.random_bool(config.hindsight);
                 let later = 1 + ((1.0 - rng.random::<f64>()).ln() / f64::from(config.gamma).ln()) as usize;
                 let from = rows[first];
-                draws.draw(&mut rng, config, &self.distribution, axis, 0, |rng| {
+                draws.draw(&mut rng, axis, |rng| {
                     if hindsight { replay.later(from, later) } else { replay.draw_state(rng, group) }
                 });
                 chosen.push(context as i64);
