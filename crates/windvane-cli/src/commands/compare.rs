@@ -58,7 +58,7 @@ impl Compare {
         }
         if !scores.is_empty() {
             output::say("");
-            output::say(&table::render(&header("success"), &lines(&scores, told)));
+            output::say(&table::render(&header("success"), &lines(&scores, with_interval)));
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ fn document<T>(rows: &Rows<T>, tell: impl Fn(&T) -> Value) -> Map<String, Value>
 }
 
 /// A score with its interval; a single context has none.
-fn told(score: &Score) -> String {
+fn with_interval(score: &Score) -> String {
     match score.success {
         Estimate { value, low: Some(low), high: Some(high) } => format!("{value:.3} [{low:.3}, {high:.3}]"),
         Estimate { value, .. } => format!("{value:.3}"),

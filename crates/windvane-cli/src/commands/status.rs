@@ -107,8 +107,8 @@ fn words(status: &status::Status) -> String {
             if silent > 180 { format!("  silent for {}", duration(silent as f64)) } else { String::new() };
         lines.push(format!("running  {}  {:.0}%{}{silent}", name(unit), 100.0 * unit.progress, place(unit)));
     }
-    let told = |unit: &&UnitStatus| unit.attempts > 0;
-    for unit in all(Standing::Waiting).filter(told).take(NAMED) {
+    let tried = |unit: &&UnitStatus| unit.attempts > 0;
+    for unit in all(Standing::Waiting).filter(tried).take(NAMED) {
         let why = unit.last_words.as_deref().unwrap_or("stopped and saved");
         lines.push(format!("waiting  {}  {:.0}%  {why}", name(unit), 100.0 * unit.progress));
     }

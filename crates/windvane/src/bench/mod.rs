@@ -183,7 +183,7 @@ impl<L: Learner> Step for Training<L> {
     fn run(&mut self) -> Result<f32, LearnError> {
         let metrics = self.learner.train_step(FIRST + self.taken % BATCHES)?;
         self.taken += 1;
-        // What the actor is worth belongs to it, where there is one.
+        // The value of the actor's actions belongs to it, where there is an actor.
         let tell = metrics.iter().filter(|(name, _)| matches!(*name, "loss" | "actor value"));
         Ok(tell.map(|(_, value)| read_scalar(value) as f32).sum())
     }

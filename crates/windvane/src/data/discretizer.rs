@@ -111,11 +111,6 @@ impl Discretizer {
         }
     }
 
-    /// Writes the place of a state among the others: coordinates in [`Discretizer::spec`].
-    pub fn write_place(&self, state: usize, place: &mut [f32]) {
-        self.spec.write_state(state, place);
-    }
-
     /// Writes what the world would show in a state; in the middle of a box.
     pub fn write_obs(&self, state: usize, obs: &mut [f32]) {
         self.spec.write_state(state, obs);
@@ -147,7 +142,7 @@ impl Discretizer {
     /// The box that a push leads to if nothing is in its way.
     fn beside(&self, state: usize, action: usize) -> Option<usize> {
         let mut place = vec![0.0; self.spec.obs_dim()];
-        self.write_place(state, &mut place);
+        self.spec.write_state(state, &mut place);
         place[action / 2] += sign(action);
         self.spec.state_of(&place)
     }

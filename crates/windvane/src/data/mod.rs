@@ -10,7 +10,6 @@ pub mod state_table;
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use windvane_world::EnvSpec;
 use windvane_world::episodes::Episodes;
 
 pub use replay::{Codec, Replay};
@@ -67,16 +66,6 @@ pub enum Experience {
     Listed(Arc<StateTable>),
     /// Encoded observations on the device.
     Observations(Arc<Replay>),
-}
-
-impl Experience {
-    /// The visible side of the environment.
-    pub fn spec(&self) -> &EnvSpec {
-        match self {
-            Self::Listed(table) => &table.world,
-            Self::Observations(replay) => &replay.codec.spec,
-        }
-    }
 }
 
 /// The groups of a data set that are learned from and those that are held out, spread over the data, which may be ordered.

@@ -60,7 +60,7 @@ pub struct Group {
     /// Every token they hold, in order, with the number of times.
     pub counts: Vec<(u32, u32)>,
     /// The context they are of, where that was recorded: for Oracle-ID, which is conditioned on it.
-    privileged_context: Option<ContextId>,
+    pub(crate) privileged_context: Option<ContextId>,
 }
 
 impl StateTable {
@@ -239,7 +239,7 @@ impl StateTable {
 
     /// Writes the place of a visited state among the others: its coordinates in [`StateTable::spec`].
     pub fn write_state(&self, state: usize, place: &mut [f32]) {
-        self.discretizer.write_place(self.graph.listed[state] as usize, place);
+        self.spec().write_state(self.graph.listed[state] as usize, place);
     }
 
     /// The places of all visited states, `[states * dims]`.
@@ -308,11 +308,6 @@ impl StateTable {
     /// The transitions of an episode as tokens.
     pub fn episode(&self, number: usize) -> &[u32] {
         &self.tokens[self.episodes[number].clone()]
-    }
-
-    /// The context of a group, where contexts are labelled.
-    pub fn privileged_context(&self, group: usize) -> Option<ContextId> {
-        self.groups[group].privileged_context
     }
 }
 

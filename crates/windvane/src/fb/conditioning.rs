@@ -141,7 +141,7 @@ pub(crate) fn listed(
             (conditioner, all)
         }
         (Condition::ContextId, _) => {
-            let contexts = (0..groups).filter_map(|group| table.privileged_context(group)).collect();
+            let contexts = table.groups.iter().filter_map(|group| group.privileged_context).collect();
             all.dynamics = (0..groups).flat_map(|group| table.dynamics_of(group, &average)).collect();
             all.groups = (0..groups).collect();
             (Conditioner::ContextId { contexts }, all)

@@ -60,11 +60,11 @@ impl ListedModel {
         let mut params = Params::new(device, seed);
         let backward = match given {
             Some(given) => Backward::GivenTable(upload(given, [states, config.dim], device)),
-            None => Backward::new(&mut params, [states, 0], &config, device)?,
+            None => Backward::new(&mut params, [states, 0], &config)?,
         };
         let output = heads(&table, &config) * config.value_head.width(config.dim);
         Ok(Self {
-            net: TokenNet::new(&mut params, &table, output, &config.net, device)?,
+            net: TokenNet::new(&mut params, &table, output, &config.net)?,
             backup: Backup::new(&table, config.gamma, persistence, device),
             one_hot: Tensor::eye(states, device),
             config,
@@ -253,14 +253,14 @@ impl FbObjective for ListedObjective {
         let FbConfig { dim, contexts, tasks, .. } = model.config;
         let states = model.table.states();
         let mut rng = stream(self.seed, "fb-batch", &[step]);
-        let mut draws = TaskDraws::new(dim);
+        let mut draws = TaskDraws::new(&model.config, &self.distribution, states);
         let mut chosen = Vec::with_capacity(contexts);
         for _ in 0..contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
             let goals = &self.goals[context * states..][..states];
             let axis = self.contexts.axes.get(context * dim..(context + 1) * dim).unwrap_or_default();
             for _ in 0..tasks {
-                draws.draw(&mut rng, &model.config, &self.distribution, axis, states, |rng| {
+                draws.draw(&mut rng, axis, |rng| {
                     let at = rng.random::<f32>() * goals[states - 1];
                     goals.partition_point(|total| *total <= at).min(states - 1)
                 });

@@ -9,7 +9,7 @@ use crate::nn::{
     upload,
 };
 use burn::tensor::activation::sigmoid;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
 use windvane_world::rng::stream;
 
@@ -43,12 +43,7 @@ pub(crate) enum Backward {
 
 impl Backward {
     /// Adds B's parameters below `b/`, for encodings of `features` numbers whose first `dims` are coordinates.
-    pub(crate) fn new(
-        params: &mut Params,
-        [features, dims]: [usize; 2],
-        config: &FbConfig,
-        device: &Device,
-    ) -> Result<Self> {
+    pub(crate) fn new(params: &mut Params, [features, dims]: [usize; 2], config: &FbConfig) -> Result<Self> {
         Ok(match config.backward {
             BackwardForm::Network => Self::Network(Mlp::new(
                 params,
@@ -64,13 +59,15 @@ impl Backward {
                     config.dim
                 )));
             }
-            BackwardForm::Orthogonal => {
-                Self::Orthogonal(upload(orthogonal(features, config.dim), [features, config.dim], device))
-            }
+            BackwardForm::Orthogonal => Self::Orthogonal(upload(
+                orthogonal(features, config.dim),
+                [features, config.dim],
+                params.device(),
+            )),
             BackwardForm::Fourier => {
                 let normal = StandardNormal.sample_iter(stream(0, "fixed backward", &[]));
                 let frequencies = normal.map(|x: f32| x / FIXED_LENGTH).take(dims * config.dim / 2).collect();
-                Self::Fourier(upload(frequencies, [dims, config.dim / 2], device))
+                Self::Fourier(upload(frequencies, [dims, config.dim / 2], params.device()))
             }
             BackwardForm::Bumps => {
                 let side = (config.dim as f64).powf(1.0 / dims as f64).round() as usize;
@@ -81,7 +78,8 @@ impl Backward {
                     )));
                 }
                 let place = |i: usize| 2.0 * i as f32 / (side - 1) as f32 - 1.0;
-                Self::Bumps { dims, places: upload((0..side).map(place).collect(), [1, side], device) }
+                let places = upload((0..side).map(place).collect(), [1, side], params.device());
+                Self::Bumps { dims, places }
             }
         })
     }
@@ -344,13 +342,14 @@ fn sides(input: NetInput) -> (Input, Input) {
 mod tests {
     use super::*;
     use crate::nn::read;
+    use burn::tensor::Device;
 
     #[test]
     fn bumps_are_alike_near_by_and_never_opposed() {
         let device = Device::flex();
         let config = FbConfig { dim: 100, backward: BackwardForm::Bumps, ..FbConfig::default() };
         let mut params = Params::new(&device, 1);
-        let b = Backward::new(&mut params, [3, 2], &config, &device).unwrap();
+        let b = Backward::new(&mut params, [3, 2], &config).unwrap();
         let s = upload(vec![0.1, -0.3, 9.0, 0.2, -0.3, 9.0, -0.9, 0.8, 9.0], [3, 3], &device);
         let b = read(b.forward(&params.weights(), &s, 100));
         let alike = |i: usize, j: usize| {
@@ -361,7 +360,7 @@ mod tests {
         assert!((alike(0, 1) - (-(0.1_f32 / (2.0 * FIXED_LENGTH)).powi(2)).exp()).abs() < 0.05);
         assert!((0.0..1e-3).contains(&alike(0, 2)), "{}", alike(0, 2));
         let odd = FbConfig { dim: 99, ..config };
-        assert!(Backward::new(&mut params, [3, 2], &odd, &device).is_err());
+        assert!(Backward::new(&mut params, [3, 2], &odd).is_err());
     }
 
     #[test]
@@ -376,7 +375,7 @@ mod tests {
         }
         let device = Device::flex();
         let config = FbConfig { dim: 8, backward: BackwardForm::Orthogonal, ..FbConfig::default() };
-        assert!(Backward::new(&mut Params::new(&device, 0), [9, 0], &config, &device).is_err());
+        assert!(Backward::new(&mut Params::new(&device, 0), [9, 0], &config).is_err());
     }
 
     #[test]

@@ -239,7 +239,7 @@ impl FbObjective for ObservationObjective {
         let (model, replay, device) = (&self.model, &self.replay, self.model.params.device());
         let config = &model.config;
         let mut rng = stream(self.seed, "fb-batch", &[step]);
-        let mut draws = TaskDraws::new(config.dim);
+        let mut draws = TaskDraws::new(config, &self.distribution, 0);
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
         let (mut own, mut goals) = (Vec::new(), Vec::new());
         let discount = f64::from(config.gamma).ln();
@@ -256,7 +256,7 @@ impl FbObjective for ObservationObjective {
                 let distance = later(&mut rng);
                 let from = rows[first];
                 let mut goal = None;
-                draws.draw(&mut rng, config, &self.distribution, axis, 0, |rng| {
+                draws.draw(&mut rng, axis, |rng| {
                     let state =
                         if hindsight { replay.later(from, distance) } else { replay.draw_state(rng, group) };
                     *goal.insert(state)

@@ -96,7 +96,7 @@ impl ObservationModel {
         let mut params = Params::new(device, seed);
         let backward = match given {
             Some(phi) => Backward::Given(phi),
-            None => Backward::new(&mut params, [features, codec.dims()], &config, device)?,
+            None => Backward::new(&mut params, [features, codec.dims()], &config)?,
         };
         let output = heads * config.value_head.width(config.dim);
         let forward = (0..config.ensemble).map(|i| {

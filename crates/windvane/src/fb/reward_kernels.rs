@@ -4,7 +4,7 @@ use super::loss::asinh;
 use crate::data::StateTable;
 use crate::error::Result;
 use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights, ops};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 
 /// Numbers in a query and a key of a kernel.
 const KEY: usize = 16;
@@ -40,13 +40,12 @@ impl RewardKernels {
         params: &mut Params,
         table: &StateTable,
         [kernels, width, output]: [usize; 3],
-        device: &Device,
     ) -> Result<Option<Self>> {
         if kernels == 0 || table.states() > MOST_STATES {
             return Ok(None);
         }
         let maxima = kernels / 4;
-        let displacements = table.displacements(device);
+        let displacements = table.displacements(params.device());
         let mut linear = |name: &str, input: usize, output: usize| {
             Linear::new(params, &format!("f/kernels/{name}"), &[input], output)
         };
@@ -87,6 +86,7 @@ mod tests {
     use super::*;
     use crate::nn::read;
     use crate::testing::tabled;
+    use burn::tensor::Device;
 
     #[test]
     fn kernels_see_the_reward_ahead_and_nothing_where_there_is_none() {
@@ -94,7 +94,7 @@ mod tests {
         let (_, table) = tabled("doors", 1, 20);
         let states = table.states();
         let mut params = Params::new(&device, 3);
-        let kernels = RewardKernels::new(&mut params, &table, [8, 16, 5], &device).unwrap().unwrap();
+        let kernels = RewardKernels::new(&mut params, &table, [8, 16, 5]).unwrap().unwrap();
         let (weights, x) = (params.weights(), Tensor::<2>::ones([2 * states, 16], &device));
         let none = read(kernels.forward(&weights, &x, &Tensor::zeros([2, 3, states], &device)));
         assert_eq!(none.len(), 2 * 3 * states * 5);

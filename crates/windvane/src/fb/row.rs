@@ -160,7 +160,7 @@ mod tests {
             let mut config = FbConfig { dim: 6, backward: BackwardForm::Network, ..FbConfig::default() };
             config.net.kind = kind;
             let mut params = Params::new(&device, 4);
-            let backward = Backward::new(&mut params, [3, 3], &config, &device).unwrap();
+            let backward = Backward::new(&mut params, [3, 3], &config).unwrap();
             let net = TwoInputNet::new(&mut params, "f", [3, a.len(), 2], 5, &config).unwrap();
             let weights = params.weights();
             let condition =

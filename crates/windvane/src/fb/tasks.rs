@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::latent::{self, VonMisesFisher};
 use crate::methods::Draw;
 use crate::nn::{ops, upload, upload_indices};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use rand::RngExt as _;
 use windvane_world::Rng;
 
@@ -53,8 +53,11 @@ pub(crate) fn cone_means(centred: &[f32], width: usize, dim: usize) -> Vec<f32> 
 
 /// Task vectors being drawn, one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct TaskDraws {
-    dim: usize,
+pub(crate) struct TaskDraws<'a> {
+    config: &'a FbConfig,
+    distribution: &'a TaskDistribution,
+    /// Number of listed states, for mixtures.
+    states: usize,
     /// What each is; marks of goals and mixtures.
     goal: Vec<f32>,
     mixture: Vec<f32>,
@@ -75,29 +78,22 @@ pub(crate) struct Tasks {
     pub(crate) is_goal: Tensor<2>,
 }
 
-impl TaskDraws {
-    pub(crate) fn new(dim: usize) -> Self {
-        Self { dim, goal: vec![], mixture: vec![], goals: vec![], random: vec![], rewards: vec![] }
+impl<'a> TaskDraws<'a> {
+    pub(crate) fn new(config: &'a FbConfig, distribution: &'a TaskDistribution, states: usize) -> Self {
+        let (goal, mixture, goals, random, rewards) = Default::default();
+        Self { config, distribution, states, goal, mixture, goals, random, rewards }
     }
 
-    /// Draws one task in a context whose cone has the mean `axis` (empty without). `goal` draws the index of a goal;
-    /// `states` is the number of listed states, for mixtures.
-    pub(crate) fn draw(
-        &mut self,
-        rng: &mut Rng,
-        config: &FbConfig,
-        distribution: &TaskDistribution,
-        axis: &[f32],
-        states: usize,
-        mut goal: impl FnMut(&mut Rng) -> usize,
-    ) {
+    /// Draws one task in a context whose cone has the mean `axis` (empty without). `goal` draws the index of a goal.
+    pub(crate) fn draw(&mut self, rng: &mut Rng, axis: &[f32], mut goal: impl FnMut(&mut Rng) -> usize) {
+        let config = self.config;
         let start = self.random.len();
-        self.random.resize(start + self.dim, 0.0);
+        self.random.resize(start + config.dim, 0.0);
         let kind: f64 = rng.random();
         let (mut is_goal, mut is_mixture, mut index) = (false, false, 0);
         if kind < config.random_tasks {
             let z = &mut self.random[start..];
-            match distribution {
+            match self.distribution {
                 TaskDistribution::Sphere => latent::uniform(rng, z),
                 TaskDistribution::Cone(cone) => cone.sample(axis, rng, z),
             }
@@ -108,7 +104,7 @@ impl TaskDraws {
         }
         if config.mixture_tasks > 0.0 {
             let start = self.rewards.len();
-            self.rewards.resize(start + states, 0.0);
+            self.rewards.resize(start + self.states, 0.0);
             if is_mixture {
                 mixture(rng, &mut self.rewards[start..], goal);
             }
@@ -123,16 +119,16 @@ impl TaskDraws {
         self,
         device: &Device,
         b: Option<&Tensor<2>>,
-        goals: impl FnOnce(burn::tensor::Tensor<1, burn::tensor::Int>) -> Tensor<2>,
+        goals: impl FnOnce(Tensor<1, Int>) -> Tensor<2>,
     ) -> Tasks {
-        let count = self.goals.len();
+        let (count, dim) = (self.goals.len(), self.config.dim);
         let is_goal: Tensor<2> = upload(self.goal, [count, 1], device);
         let z = goals(upload_indices(self.goals, device)) * is_goal.clone()
-            + upload::<2>(self.random, [count, self.dim], device);
+            + upload::<2>(self.random, [count, dim], device);
         let z = match b {
             Some(b) if !self.rewards.is_empty() => {
                 let rewards: Tensor<2> = upload(self.rewards, [count, b.dims()[0]], device);
-                let mixture = ops::sphere(rewards.matmul(b.clone()), (self.dim as f32).sqrt());
+                let mixture = ops::sphere(rewards.matmul(b.clone()), (dim as f32).sqrt());
                 z + mixture * upload::<2>(self.mixture, [count, 1], device)
             }
             _ => z,

@@ -5,8 +5,8 @@ use super::reward_kernels::RewardKernels;
 use crate::data::StateTable;
 use crate::error::Result;
 use crate::nn::{Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, ops};
+use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
-use burn::tensor::{Device, Tensor};
 
 /// Size of a token's local dynamics.
 const DYNAMICS: f64 = 3.0;
@@ -49,17 +49,14 @@ impl TokenNet {
         table: &StateTable,
         output: usize,
         config: &NetConfig,
-        device: &Device,
     ) -> Result<Self> {
         let (states, actions) = (table.states(), table.actions);
         let NetConfig { width, head_width, blocks, reward_kernels, .. } = *config;
         let set = SetConfig { input: 4 * actions, width, heads: HEADS, blocks, hidden: 2 * width };
-        let tokens = SetTransformer::new(params, "f/tokens", &set)?.with_places(
-            params,
-            "f/tokens",
-            table.displacements(device),
-        )?;
-        let kernels = RewardKernels::new(params, table, [reward_kernels, width, head_width], device)?;
+        let displacements = table.displacements(params.device());
+        let tokens = SetTransformer::new(params, "f/tokens", &set)?;
+        let tokens = tokens.with_places(params, "f/tokens", displacements)?;
+        let kernels = RewardKernels::new(params, table, [reward_kernels, width, head_width])?;
         let mut linear =
             |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
         let [state, rewarded, proportional, whole] = [

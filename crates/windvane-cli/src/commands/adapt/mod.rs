@@ -130,7 +130,7 @@ impl Adapt {
         if self.json {
             return output::json(&ready);
         }
-        output::say(&told(&ready));
+        output::say(&summary(&ready));
         Ok(())
     }
 }
@@ -152,7 +152,7 @@ fn answer(session: &mut Session, path: &Path, agent: &Agent, out: Option<&Path>)
 }
 
 /// What is ready, for people.
-fn told(ready: &Ready<'_>) -> String {
+fn summary(ready: &Ready<'_>) -> String {
     let Ready { confidence, inference, fit, .. } = ready;
     let mut lines = vec![format!("{} on {}", ready.method, ready.env)];
     lines.push(match confidence.transitions {

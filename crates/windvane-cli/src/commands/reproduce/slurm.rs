@@ -201,7 +201,7 @@ fn submit(job: &Job<'_>, what: &str, script: &str, others: &[u64]) -> anyhow::Re
         let ids: Vec<String> = others.iter().map(ToString::to_string).collect();
         command.arg(format!("--dependency=afterany:{}", ids.join(":")));
     }
-    let said = told(command.arg(&path))?;
+    let said = output_of(command.arg(&path))?;
     // `--parsable` prints "123" or "123;cluster".
     let number = said.trim().split(';').next().and_then(|number| number.parse().ok());
     number.with_context(|| format!("sbatch said \"{}\"; expected a job's number", said.trim()))
@@ -210,7 +210,7 @@ fn submit(job: &Job<'_>, what: &str, script: &str, others: &[u64]) -> anyhow::Re
 /// What Slurm has of the jobs called `name`: the array's number and the task's, pending or running.
 fn queue(name: &str) -> anyhow::Result<Vec<(u64, usize)>> {
     let said =
-        told(Command::new("squeue").args(["--noheader", "--array", "--format=%F %K", "--name", name]))?;
+        output_of(Command::new("squeue").args(["--noheader", "--array", "--format=%F %K", "--name", name]))?;
     let task = |line: &str| {
         let (job, task) = line.split_once(' ')?;
         Some((job.trim().parse().ok()?, task.trim().parse().ok()?))
@@ -219,7 +219,7 @@ fn queue(name: &str) -> anyhow::Result<Vec<(u64, usize)>> {
 }
 
 /// What a command prints if it succeeds.
-fn told(command: &mut Command) -> anyhow::Result<String> {
+fn output_of(command: &mut Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| {
         format!("starting {name}; --launcher slurm needs Slurm's commands on this machine")
