@@ -97,7 +97,8 @@ def test_gymnasiums_own_checker_is_content(id):
 @pytest.mark.parametrize("id", IDS)
 def test_a_vector_does_what_single_environments_do(id):
     contexts = gymnasium.make(id).unwrapped.contexts("test")[:5]
-    many = gymnasium.make_vec(id, num_envs=5, contexts=contexts, max_episode_steps=None)
+    count = len(contexts)  # some ants have four
+    many = gymnasium.make_vec(id, num_envs=count, contexts=contexts, max_episode_steps=None)
     assert isinstance(many, VectorEnv) and many.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     singles = [windvane._core.Vector(many._family.world, [c], 0, "random", None, False) for c in contexts]
     obs, _ = many.reset(seed=7)
@@ -107,7 +108,7 @@ def test_a_vector_does_what_single_environments_do(id):
         single.seed(0, 7 + i)
         single.reset([0], to)
     many.action_space.seed(7)
-    over = np.zeros(5, bool)
+    over = np.zeros(count, bool)
     for _ in range(40):
         np.testing.assert_array_equal(obs[~over], np.concatenate(alone)[~over])
         actions = many.action_space.sample()
