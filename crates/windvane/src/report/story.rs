@@ -38,7 +38,7 @@ impl Results {
         let ceiling = learned.first().and_then(|line| line.cells[1].as_ref()?.ceiling);
         sentences.extend(
             ceiling
-                .filter(|best| *best < 0.995) // else it is the one who knows the map
+                .filter(|best| self.returns.is_empty() && *best < 0.995) // else it is the one who knows the map
                 .map(|best| format!("No frozen belief can do better than {best:.2}, but for luck.")),
         );
         let online = learned.iter().filter_map(|line| Some((line.title(), unseen(line, 3)?)));
