@@ -38,7 +38,7 @@ impl Results {
         let ceiling = learned.first().and_then(|line| line.cells[1].as_ref()?.ceiling);
         sentences.extend(
             ceiling
-                .filter(|best| *best < 0.995) // else it is the one who knows the map
+                .filter(|best| self.returns.is_empty() && *best < 0.995) // else it is the one who knows the map
                 .map(|best| {
                     format!("A planner on the exact posterior, its belief frozen alike, reaches {best:.2}.")
                 }),
