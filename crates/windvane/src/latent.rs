@@ -9,7 +9,7 @@ use windvane_world::Rng;
 
 /// Scales `v` to length `sqrt(d)`, the sphere on which FB's task vectors live. A zero vector has no direction and
 /// stays zero.
-pub fn project(v: &mut [f32]) {
+pub(crate) fn project(v: &mut [f32]) {
     let norm = norm(v);
     if norm > 0.0 {
         let scale = (v.len() as f32).sqrt() / norm;
@@ -18,7 +18,7 @@ pub fn project(v: &mut [f32]) {
 }
 
 /// A task vector with something added to it, on the sphere again; as it is with nothing.
-pub fn shifted(mut z: Vec<f32>, shift: &[f32]) -> Vec<f32> {
+pub(crate) fn shifted(mut z: Vec<f32>, shift: &[f32]) -> Vec<f32> {
     if !shift.is_empty() {
         z.iter_mut().zip(shift).for_each(|(z, shift)| *z += shift);
         project(&mut z);
@@ -27,7 +27,7 @@ pub fn shifted(mut z: Vec<f32>, shift: &[f32]) -> Vec<f32> {
 }
 
 /// A task vector on its way toward a direction: 0 leaves it as it is, 1 makes it that direction.
-pub fn toward(z: &[f32], direction: &[f32], share: f32) -> Vec<f32> {
+pub(crate) fn toward(z: &[f32], direction: &[f32], share: f32) -> Vec<f32> {
     let mut direction = direction.to_vec();
     project(&mut direction);
     let mut blended: Vec<f32> = z.iter().zip(direction).map(|(z, to)| z + share * (to - z)).collect();
@@ -36,14 +36,14 @@ pub fn toward(z: &[f32], direction: &[f32], share: f32) -> Vec<f32> {
 }
 
 /// The angle between two vectors, in degrees; 90 where one has no direction.
-pub fn angle(a: &[f32], b: &[f32]) -> f64 {
+pub(crate) fn angle(a: &[f32], b: &[f32]) -> f64 {
     let dot: f64 = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
     let lengths = f64::from(norm(a)) * f64::from(norm(b));
     if lengths > 0.0 { (dot / lengths).clamp(-1.0, 1.0).acos().to_degrees() } else { 90.0 }
 }
 
 /// Draws a direction uniformly from the sphere of radius `sqrt(d)`.
-pub fn uniform(rng: &mut Rng, out: &mut [f32]) {
+pub(crate) fn uniform(rng: &mut Rng, out: &mut [f32]) {
     out.iter_mut().for_each(|x| *x = StandardNormal.sample(rng));
     project(out);
 }
@@ -53,7 +53,7 @@ pub fn uniform(rng: &mut Rng, out: &mut [f32]) {
 /// Exact: Wood's proposal (1994) with its rejection step, drawn around the north pole and carried onto the mean by a
 /// Householder reflection, as in the paper's algorithm 2.
 #[derive(Clone, Debug)]
-pub struct VonMisesFisher {
+pub(crate) struct VonMisesFisher {
     kappa: f64,
     dim: usize,
     /// Wood's `b`, `x0` and `c`.
@@ -66,7 +66,7 @@ pub struct VonMisesFisher {
 impl VonMisesFisher {
     /// The distribution with concentration `kappa` in `dim` dimensions; `None` unless `dim >= 2` and `kappa` is finite
     /// and not negative.
-    pub fn new(dim: usize, kappa: f64) -> Option<Self> {
+    pub(crate) fn new(dim: usize, kappa: f64) -> Option<Self> {
         if dim < 2 || !kappa.is_finite() || kappa < 0.0 {
             return None;
         }
@@ -81,7 +81,7 @@ impl VonMisesFisher {
 
     /// Draws a vector of length `sqrt(d)` around `mean` (of any length) into `out`. Around a zero mean, which has no
     /// direction, the draw is uniform.
-    pub fn sample(&self, mean: &[f32], rng: &mut Rng, out: &mut [f32]) {
+    pub(crate) fn sample(&self, mean: &[f32], rng: &mut Rng, out: &mut [f32]) {
         debug_assert_eq!(mean.len(), self.dim);
         let length = norm(mean);
         if length == 0.0 {
@@ -112,7 +112,8 @@ impl VonMisesFisher {
     }
 
     /// The exact mean of that cosine, `I_{d/2}(kappa) / I_{d/2-1}(kappa)`, by Gauss's continued fraction.
-    pub fn mean_cosine(&self) -> f64 {
+    #[cfg(test)]
+    fn mean_cosine(&self) -> f64 {
         let nu = self.dim as f64 / 2.0;
         (0..400).rev().fold(0.0, |tail, k| self.kappa / (2.0 * (nu + f64::from(k)) + self.kappa * tail))
     }

@@ -4,21 +4,21 @@
 //! of a [`Plan`] with a [`Method`]. `examples/` shows both.
 
 pub mod agent;
-pub mod belief;
+mod belief;
 pub mod bench;
 pub mod config;
-pub mod data;
+mod data;
 pub mod device;
 pub mod diagnostics;
 pub mod error;
 pub mod eval;
-pub mod fb;
+mod fb;
 pub mod features;
-pub mod latent;
+mod latent;
 mod linalg;
 pub mod methods;
 pub mod nn;
-pub mod planner;
+mod planner;
 pub mod report;
 pub mod request;
 pub mod run;

@@ -33,7 +33,7 @@ impl Default for ContextConfig {
 
 /// Draws contexts and the dynamics they should tell.
 #[derive(Debug)]
-pub struct ContextSampler {
+pub(crate) struct ContextSampler {
     table: Arc<StateTable>,
     config: ContextConfig,
     /// All transitions of the data as tokens, `[transitions]`.
@@ -51,7 +51,7 @@ pub struct ContextSampler {
 
 /// Contexts and what they should tell, on the device.
 #[derive(Clone, Debug)]
-pub struct ContextBatch {
+pub(crate) struct ContextBatch {
     /// Where they entered and were blocked, `[contexts, states]` each, 0 or 1.
     pub entered: Tensor<2>,
     /// See `entered`.
@@ -64,7 +64,7 @@ pub struct ContextBatch {
 
 impl ContextSampler {
     /// A sampler of contexts from a table's episodes.
-    pub fn new(table: Arc<StateTable>, config: ContextConfig, device: &Device) -> Self {
+    pub(crate) fn new(table: Arc<StateTable>, config: ContextConfig, device: &Device) -> Self {
         let (states, vocabulary, groups) = (table.states(), table.vocabulary(), table.groups.len());
         let dims = &table.spec().observation;
         let mut places = vec![0.0; states * dims.len()];
@@ -114,7 +114,7 @@ impl ContextSampler {
     }
 
     /// Draws `count` contexts.
-    pub fn draw(&self, rng: &mut Rng, count: usize) -> ContextBatch {
+    pub(crate) fn draw(&self, rng: &mut Rng, count: usize) -> ContextBatch {
         let parts = if self.config.mix > 0.0 { self.config.ways.max(1) } else { 1 };
         let (dims, vocabulary) = (self.table.spec().obs_dim(), self.table.vocabulary());
         let mut parts: Vec<Part> = (0..parts).map(|_| Part::default()).collect();

@@ -1,14 +1,14 @@
 //! The belief h over the hidden dynamics: encoders of contexts, the predictors they come with, and their training.
 
-pub mod contexts;
+pub(crate) mod contexts;
 pub(crate) mod known_contexts;
-pub mod ood;
+pub(crate) mod ood;
 mod predictor;
 pub(crate) mod regression;
-pub mod state_evidence;
-pub mod token_set;
-pub mod trainer;
-pub mod transition_set;
+pub(crate) mod state_evidence;
+pub(crate) mod token_set;
+pub(crate) mod trainer;
+pub(crate) mod transition_set;
 
 use crate::nn::Params;
 use burn::tensor::Tensor;
@@ -20,8 +20,8 @@ use windvane_world::trajectory::Trajectory;
 use windvane_world::{Action, EnvSpec};
 
 pub(crate) use predictor::RowPredictor;
-pub use state_evidence::StateEvidence;
-pub use transition_set::TransitionSet;
+pub(crate) use state_evidence::StateEvidence;
+pub(crate) use transition_set::TransitionSet;
 
 /// The belief encoder, its predictor and their training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ impl Default for BeliefConfig {
 
 /// A diagonal Gaussian over h for each context, `[contexts, dim]` each.
 #[derive(Clone, Debug)]
-pub struct Gaussian {
+pub(crate) struct Gaussian {
     /// Means.
     pub mean: Tensor<2>,
     /// Logarithms of the standard deviations.
@@ -139,12 +139,12 @@ pub struct Gaussian {
 
 impl Gaussian {
     /// `mean + exp(log_std) * noise`.
-    pub fn sample(&self, noise: Tensor<2>) -> Tensor<2> {
+    pub(crate) fn sample(&self, noise: Tensor<2>) -> Tensor<2> {
         self.mean.clone() + self.log_std.clone().exp() * noise
     }
 
     /// KL divergence to a unit Gaussian, summed over h and averaged over contexts.
-    pub fn kl(&self) -> Tensor<1> {
+    pub(crate) fn kl(&self) -> Tensor<1> {
         let contexts = self.mean.dims()[0] as f64;
         let variance = (self.log_std.clone() * 2.0).exp();
         (variance + self.mean.clone().powf_scalar(2.0) - self.log_std.clone() * 2.0 - 1.0).sum()
@@ -212,7 +212,7 @@ pub trait BeliefEncoder: Debug + Send + Sync {
 }
 
 /// The evidence of trajectories.
-pub fn evidence_of<'a>(
+pub(crate) fn evidence_of<'a>(
     belief: &dyn BeliefEncoder,
     trajectories: impl IntoIterator<Item = &'a Trajectory>,
 ) -> Evidence {

@@ -42,7 +42,7 @@ const CHUNK: usize = 64;
 
 /// A belief encoder of listed states with its weights.
 #[derive(Clone, Debug)]
-pub struct StateEvidence {
+pub(crate) struct StateEvidence {
     pub(crate) config: BeliefConfig,
     pub(crate) table: Arc<StateTable>,
     pub(crate) params: Params,
@@ -108,7 +108,12 @@ impl Constants {
 
 impl StateEvidence {
     /// An untrained encoder for the tokens of `table`.
-    pub fn new(table: Arc<StateTable>, config: &BeliefConfig, seed: u64, device: &Device) -> Result<Self> {
+    pub(crate) fn new(
+        table: Arc<StateTable>,
+        config: &BeliefConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self> {
         let device = &device.clone().without_autodiff();
         let constants = Constants::new(&table, device);
         let mut params = Params::new(device, seed);

@@ -48,7 +48,7 @@ const CHUNK: usize = 64;
 
 /// `f_dyn` with its predictor and their weights.
 #[derive(Clone, Debug)]
-pub struct TransitionSet {
+pub(crate) struct TransitionSet {
     config: BeliefConfig,
     pub(crate) codec: Arc<Codec>,
     pub(crate) params: Params,
@@ -98,7 +98,7 @@ struct TokenBatch {
 
 impl TransitionSet {
     /// An untrained encoder for what `codec` shows, with embeddings for so many groups.
-    pub fn new(
+    pub(crate) fn new(
         codec: Arc<Codec>,
         groups: usize,
         config: &BeliefConfig,
@@ -131,14 +131,14 @@ impl TransitionSet {
     }
 
     /// The embedding of each training group, `[groups * dim]`.
-    pub fn embeddings(&self) -> Vec<f32> {
+    pub(crate) fn embeddings(&self) -> Vec<f32> {
         read(self.params.get(self.embeddings).clone())
     }
 
     /// g on the device: what encoded actions `a [rows, width]` change in encoded states `s [rows, features]`, in units of the
     /// change scale, under `h [groups, dim]` with as many rows for each group; the unconditioned predictor without h. Its
     /// weights are constants, gradients pass to `s` and `a`.
-    pub fn predict(&self, s: Tensor<2>, a: Tensor<2>, h: Option<Tensor<2>>) -> Tensor<2> {
+    pub(crate) fn predict(&self, s: Tensor<2>, a: Tensor<2>, h: Option<Tensor<2>>) -> Tensor<2> {
         let weights = self.params.weights();
         let sa = Tensor::cat(vec![s, a], 1);
         match h {
@@ -148,7 +148,7 @@ impl TransitionSet {
     }
 
     /// How much likelier encoded states `s [rows, features]` are under `h [1, dim]` than in all data, at most 1: `[rows]`.
-    pub fn reachability(&self, s: Tensor<2>, h: Tensor<2>) -> Vec<f32> {
+    pub(crate) fn reachability(&self, s: Tensor<2>, h: Tensor<2>) -> Vec<f32> {
         let Some(net) = &self.reachability else { return vec![1.0; s.dims()[0]] };
         let logits = read(net.forward(&self.params.weights(), s, h));
         logits.into_iter().map(|logit| logit.min(0.0).exp()).collect()

@@ -12,7 +12,7 @@ const SHORTEST_PUSH: f32 = 0.7;
 /// From actions of an environment to what networks see of them, and back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ActionCodec {
+pub(crate) enum ActionCodec {
     /// One of so many.
     Discrete(usize),
     /// A vector within a box.
@@ -35,7 +35,7 @@ pub enum ActionCodec {
 
 impl ActionCodec {
     /// The codec of `space` under `config`.
-    pub fn new(space: &ActionSpace, config: &EncoderConfig) -> Result<Self> {
+    pub(crate) fn new(space: &ActionSpace, config: &EncoderConfig) -> Result<Self> {
         Ok(match space {
             ActionSpace::Discrete { names } => Self::Discrete(names.len()),
             ActionSpace::Continuous { low, high } => {
@@ -56,7 +56,7 @@ impl ActionCodec {
     }
 
     /// How many actions there are to choose from; nothing for vectors.
-    pub fn n_actions(&self) -> Option<usize> {
+    pub(crate) fn n_actions(&self) -> Option<usize> {
         match self {
             Self::Discrete(count) | Self::Directions { count, .. } => Some(*count),
             Self::Vector { .. } => None,
@@ -64,7 +64,7 @@ impl ActionCodec {
     }
 
     /// Numbers in an encoded action.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match self {
             Self::Discrete(count) => *count,
             Self::Vector { low, .. } | Self::Directions { low, .. } => low.len(),
@@ -72,7 +72,7 @@ impl ActionCodec {
     }
 
     /// Adds the encoding of actions taken one after the other, each for one step: their mean.
-    pub fn encode<'a>(&self, held: impl ExactSizeIterator<Item = Action<'a>>, out: &mut Vec<f32>) {
+    pub(crate) fn encode<'a>(&self, held: impl ExactSizeIterator<Item = Action<'a>>, out: &mut Vec<f32>) {
         let (start, share) = (out.len(), 1.0 / held.len() as f32);
         out.resize(start + self.width(), 0.0);
         for action in held {
@@ -93,7 +93,7 @@ impl ActionCodec {
     }
 
     /// The number of the action that is encoded; nothing if it is no single one.
-    pub fn index(&self, encoded: &[f32]) -> Option<usize> {
+    pub(crate) fn index(&self, encoded: &[f32]) -> Option<usize> {
         match self {
             Self::Discrete(_) => encoded.iter().position(|&share| share > 0.999),
             Self::Directions { count, .. } => {
@@ -108,7 +108,7 @@ impl ActionCodec {
     }
 
     /// The encoding of an action by its number.
-    pub fn encoding(&self, index: usize) -> Vec<f32> {
+    pub(crate) fn encoding(&self, index: usize) -> Vec<f32> {
         match self {
             Self::Discrete(count) => (0..*count).map(|i| f32::from(u8::from(i == index))).collect(),
             Self::Directions { count, .. } => {
@@ -121,12 +121,12 @@ impl ActionCodec {
 
     /// Number of the actions that a maximum is taken over: all of them, or nothing at all and a full push either way along each
     /// component.
-    pub fn n_candidates(&self) -> usize {
+    pub(crate) fn n_candidates(&self) -> usize {
         self.n_actions().unwrap_or(1 + 2 * self.width())
     }
 
     /// The encoding of one of them.
-    pub fn candidate(&self, index: usize) -> Vec<f32> {
+    pub(crate) fn candidate(&self, index: usize) -> Vec<f32> {
         let mut encoded = self.encoding(index);
         if let (None, Some(push)) = (self.n_actions(), index.checked_sub(1)) {
             encoded[push / 2] = if push.is_multiple_of(2) { 1.0 } else { -1.0 };
@@ -135,17 +135,17 @@ impl ActionCodec {
     }
 
     /// The encodings of all of them.
-    pub fn candidates(&self) -> Vec<Vec<f32>> {
+    pub(crate) fn candidates(&self) -> Vec<Vec<f32>> {
         (0..self.n_candidates()).map(|index| self.candidate(index)).collect()
     }
 
     /// The action behind one of them.
-    pub fn candidate_action(&self, index: usize) -> ActionBuf {
+    pub(crate) fn candidate_action(&self, index: usize) -> ActionBuf {
         self.action(index, &self.candidate(index))
     }
 
     /// The action with a number, or behind a vector between -1 and 1 where there is nothing to choose from.
-    pub fn action(&self, index: usize, vector: &[f32]) -> ActionBuf {
+    pub(crate) fn action(&self, index: usize, vector: &[f32]) -> ActionBuf {
         let boxed = |unit: &[f32], low: &[f32], high: &[f32]| {
             let range = low.iter().zip(high);
             let scaled =

@@ -15,7 +15,7 @@ const STANDSTILL: f32 = 1e-5;
 
 /// A finite view of an environment.
 #[derive(Clone, Debug)]
-pub struct Discretizer {
+pub(crate) struct Discretizer {
     spec: EnvSpec,
     boxes: Option<Boxes>,
 }
@@ -42,7 +42,7 @@ pub struct StateStep {
 
 impl Discretizer {
     /// A discretizer of an environment; an error if it is not finite and `config` does not make it so.
-    pub fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self> {
+    pub(crate) fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self> {
         let bad = |problem: String| LearnError::config(&world.name, problem);
         match &world.action {
             _ if config.box_side < 0.0 || !config.box_side.is_finite() => {
@@ -94,12 +94,12 @@ impl Discretizer {
     }
 
     /// The finite environment.
-    pub fn spec(&self) -> &EnvSpec {
+    pub(crate) fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
     /// The state seen as `obs`; nothing if there is no such state.
-    pub fn state_of(&self, obs: &[f32]) -> Option<usize> {
+    pub(crate) fn state_of(&self, obs: &[f32]) -> Option<usize> {
         match &self.boxes {
             None => self.spec.state_of(obs),
             Some(boxes) => {
@@ -112,7 +112,7 @@ impl Discretizer {
     }
 
     /// Writes what the world would show in a state; in the middle of a box.
-    pub fn write_obs(&self, state: usize, obs: &mut [f32]) {
+    pub(crate) fn write_obs(&self, state: usize, obs: &mut [f32]) {
         self.spec.write_state(state, obs);
         if let Some(boxes) = &self.boxes {
             obs.iter_mut().zip(&boxes.low).for_each(|(x, low)| *x = low + (*x + 0.5) * boxes.side);
@@ -120,7 +120,13 @@ impl Discretizer {
     }
 
     /// Adds the steps that one step of the world amounts to.
-    pub fn add_steps(&self, obs: &[f32], action: Action<'_>, next: &[f32], steps: &mut Vec<StateStep>) {
+    pub(crate) fn add_steps(
+        &self,
+        obs: &[f32],
+        action: Action<'_>,
+        next: &[f32],
+        steps: &mut Vec<StateStep>,
+    ) {
         let (Some(from), Some(to)) = (self.state_of(obs), self.state_of(next)) else { return };
         match (&self.boxes, action) {
             (None, Action::Discrete(action)) => steps.push(StateStep { from, action: action as usize, to }),
@@ -148,7 +154,7 @@ impl Discretizer {
     }
 
     /// The best action under the values `q [actions]`; in boxes every push whose value is above `enough` of the best.
-    pub fn action(&self, q: &[f32], enough: f32) -> ActionBuf {
+    pub(crate) fn action(&self, q: &[f32], enough: f32) -> ActionBuf {
         let better = |best: usize, a: usize| if q[a] > q[best] { a } else { best };
         let best = (1..q.len()).fold(0, better);
         let Some(boxes) = &self.boxes else { return ActionBuf::Discrete(best as u32) };
@@ -159,7 +165,7 @@ impl Discretizer {
     }
 
     /// Straight from `obs` to `goal`: within a box nothing better is known. Nothing where states are points.
-    pub fn straight(&self, obs: &[f32], goal: &[f32]) -> Option<ActionBuf> {
+    pub(crate) fn straight(&self, obs: &[f32], goal: &[f32]) -> Option<ActionBuf> {
         let boxes = self.boxes.as_ref()?;
         let offset = || goal.iter().zip(obs).map(|(to, x)| to - x);
         let longest = offset().fold(f32::MIN_POSITIVE, |longest, x| longest.max(x.abs()));

@@ -24,7 +24,7 @@ pub(crate) const CONSTANTS: &[f64] = &[LOOSE as f64, FARTHEST as f64];
 
 /// From observations to network inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ObservationEncoder {
+pub(crate) struct ObservationEncoder {
     dims: Vec<Coordinate>,
     /// Numbers before the Fourier features.
     plain: usize,
@@ -46,7 +46,7 @@ enum Coordinate {
 impl ObservationEncoder {
     /// The features of `spec`'s observations. A coordinate without a range that fits is scaled by what `sample`, rows of
     /// observations, holds.
-    pub fn new(spec: &EnvSpec, config: &EncoderConfig, sample: &[f32], seed: u64) -> Self {
+    pub(crate) fn new(spec: &EnvSpec, config: &EncoderConfig, sample: &[f32], seed: u64) -> Self {
         let dims: Vec<Coordinate> = spec
             .observation
             .iter()
@@ -91,12 +91,12 @@ impl ObservationEncoder {
     }
 
     /// Numbers in an input.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.plain + self.waves.len() / (self.smooth + 1)
     }
 
     /// Adds the features of one observation to `out`.
-    pub fn push(&self, obs: &[f32], out: &mut Vec<f32>) {
+    pub(crate) fn push(&self, obs: &[f32], out: &mut Vec<f32>) {
         let mut smooth = Vec::with_capacity(self.smooth);
         for (dim, &x) in self.dims.iter().zip(obs) {
             match *dim {
@@ -120,7 +120,7 @@ impl ObservationEncoder {
 
 /// An [`ObservationEncoder`] with its constants on a device.
 #[derive(Clone, Debug)]
-pub struct DeviceEncoder {
+pub(crate) struct DeviceEncoder {
     dims: Vec<Coordinate>,
     /// `[1, values]` for each one-hot coordinate: 0, 1, 2, ...
     ramps: Vec<Option<Tensor<2>>>,
@@ -130,7 +130,7 @@ pub struct DeviceEncoder {
 
 impl DeviceEncoder {
     /// Puts the constants of `encoder` on `device`.
-    pub fn new(encoder: &ObservationEncoder, device: &Device) -> Self {
+    pub(crate) fn new(encoder: &ObservationEncoder, device: &Device) -> Self {
         let ramp = |dim: &Coordinate| match *dim {
             Coordinate::Whole { values, .. } => {
                 Some(upload((0..values).map(|i| i as f32).collect(), [1, values], device))
@@ -147,7 +147,7 @@ impl DeviceEncoder {
     }
 
     /// `[rows, dims]` -> `[rows, width]`; differentiable in the continuous coordinates.
-    pub fn encode(&self, obs: Tensor<2>) -> Tensor<2> {
+    pub(crate) fn encode(&self, obs: Tensor<2>) -> Tensor<2> {
         let (mut parts, mut smooth) = (Vec::with_capacity(self.dims.len() + 1), Vec::new());
         for (i, (dim, ramp)) in self.dims.iter().zip(&self.ramps).enumerate() {
             let x = obs.clone().narrow(1, i, 1); // [rows, 1]

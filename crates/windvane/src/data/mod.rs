@@ -1,19 +1,19 @@
 //! What learners see of a data set: listed states, or encoded observations on the device.
 
-pub mod actions;
-pub mod discretizer;
-pub mod encoder;
+pub(crate) mod actions;
+pub(crate) mod discretizer;
+pub(crate) mod encoder;
 mod evidence;
-pub mod replay;
-pub mod state_table;
+pub(crate) mod replay;
+pub(crate) mod state_table;
 
 use crate::error::LearnError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use windvane_world::episodes::Episodes;
 
-pub use replay::{Codec, Replay};
-pub use state_table::StateTable;
+pub(crate) use replay::{Codec, Replay};
+pub(crate) use state_table::StateTable;
 
 /// How observations and actions look to the networks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl Default for EncoderConfig {
 
 /// A data set as learners draw from it.
 #[derive(Clone, Debug)]
-pub enum Experience {
+pub(crate) enum Experience {
     /// State by state.
     Listed(Arc<StateTable>),
     /// Encoded observations on the device.

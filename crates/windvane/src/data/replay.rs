@@ -25,7 +25,7 @@ pub(crate) const CONSTANTS: &[f64] = &[TOKEN_GAIN as f64, SAMPLE as f64, TRIES a
 
 /// How observations, actions and transitions of one environment look to networks: all that an agent keeps of its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Codec {
+pub(crate) struct Codec {
     pub(crate) spec: EnvSpec,
     pub(crate) observations: ObservationEncoder,
     pub(crate) actions: ActionCodec,
@@ -37,7 +37,7 @@ pub struct Codec {
 
 impl Codec {
     /// The codec that `config` asks for, scaled by what `data` holds.
-    pub fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self> {
+    pub(crate) fn new(data: &Episodes, config: &EncoderConfig, seed: u64) -> Result<Self> {
         let actions = ActionCodec::new(&data.spec().action, config)?;
         let mut rng = stream(seed, "memory", &[]);
         let (mut sample, mut changes) = (Vec::new(), Vec::new());
@@ -73,30 +73,35 @@ impl Codec {
     }
 
     /// Numbers in an observation.
-    pub fn dims(&self) -> usize {
+    pub(crate) fn dims(&self) -> usize {
         self.change_scale.len()
     }
 
     /// Numbers in a token.
-    pub fn token_width(&self) -> usize {
+    pub(crate) fn token_width(&self) -> usize {
         self.observations.width() + self.actions.width() + self.dims()
     }
 
     /// Encodings of rows of observations.
-    pub fn encode(&self, obs: &[f32]) -> Vec<f32> {
+    pub(crate) fn encode(&self, obs: &[f32]) -> Vec<f32> {
         let mut features = Vec::new();
         obs.chunks_exact(self.dims()).for_each(|obs| self.observations.push(obs, &mut features));
         features
     }
 
     /// The tokens of a trajectory.
-    pub fn tokens_of(&self, trajectory: &Trajectory) -> Vec<f32> {
+    pub(crate) fn tokens_of(&self, trajectory: &Trajectory) -> Vec<f32> {
         let action = |step| trajectory.actions().get(step);
         self.tokens(trajectory.len(), trajectory.observations(), action)
     }
 
     /// A token for every held action of so many steps: the state, the mean action, the change.
-    pub fn tokens<'a>(&self, steps: usize, obs: &[f32], action: impl Fn(usize) -> Action<'a>) -> Vec<f32> {
+    pub(crate) fn tokens<'a>(
+        &self,
+        steps: usize,
+        obs: &[f32],
+        action: impl Fn(usize) -> Action<'a>,
+    ) -> Vec<f32> {
         let (dims, repeat, mut tokens) = (self.dims(), self.action_repeat, Vec::new());
         for start in (0..(steps + 1).saturating_sub(repeat)).step_by(repeat) {
             let state = &obs[start * dims..][..dims];
@@ -114,7 +119,7 @@ impl Codec {
 
 /// A [`Codec`] with its constants on a device.
 #[derive(Clone, Debug)]
-pub struct DeviceCodec {
+pub(crate) struct DeviceCodec {
     /// The encoder of observations.
     pub observations: DeviceEncoder,
     /// `[1, dims]`.
@@ -123,7 +128,7 @@ pub struct DeviceCodec {
 
 impl DeviceCodec {
     /// Puts the constants of `codec` on `device`.
-    pub fn new(codec: &Codec, device: &Device) -> Self {
+    pub(crate) fn new(codec: &Codec, device: &Device) -> Self {
         Self {
             observations: DeviceEncoder::new(&codec.observations, device),
             change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),

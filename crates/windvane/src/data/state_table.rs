@@ -40,7 +40,7 @@ pub struct StateTable {
 
 /// The visited states and what can follow what: what is exported of a table, besides how often each was met.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TableGraph {
+pub(crate) struct TableGraph {
     box_side: f64,
     /// The discretizer's number of each state.
     listed: Vec<u32>,
@@ -54,7 +54,7 @@ pub struct TableGraph {
 
 /// Episodes that share the same unknown dynamics.
 #[derive(Clone, Debug, Default)]
-pub struct Group {
+pub(crate) struct Group {
     /// Their numbers.
     pub episodes: Vec<usize>,
     /// Every token they hold, in order, with the number of times.

@@ -17,7 +17,7 @@ use windvane_world::rng::stream;
 /// Makes conditioning inputs of what is known of a context.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Conditioner {
+pub(crate) enum Conditioner {
     /// F is unconditioned.
     Nothing,
     /// The belief, centred and scaled to unit size.
@@ -37,7 +37,7 @@ pub enum Conditioner {
 
 impl Conditioner {
     /// Numbers in a conditioning input of observations.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match self {
             Self::Nothing => 0,
             Self::Belief { mean, .. } => mean.len(),
@@ -46,14 +46,14 @@ impl Conditioner {
     }
 
     /// Centred and scaled beliefs, `[count * dim]` each.
-    pub fn centred(&self, beliefs: &[f32]) -> Vec<f32> {
+    pub(crate) fn centred(&self, beliefs: &[f32]) -> Vec<f32> {
         let Self::Belief { mean, scale } = self else { return Vec::new() };
         let centred = |h: &[f32]| h.iter().zip(mean).map(|(h, m)| (h - m) * scale).collect::<Vec<_>>();
         beliefs.chunks_exact(mean.len()).flat_map(centred).collect()
     }
 
     /// The training group of a context by its id; nothing for one that training did not meet.
-    pub fn group_of(&self, context: ContextId) -> Option<usize> {
+    pub(crate) fn group_of(&self, context: ContextId) -> Option<usize> {
         let Self::ContextId { contexts } = self else { return None };
         contexts.iter().position(|known| *known == context)
     }

@@ -5,25 +5,25 @@
 //! over a batch of transitions as the paper does. Methods plug in what F is conditioned on ([`conditioning`]) and where task
 //! vectors come from ([`tasks`]). Values are in units of the largest possible one: `(1 - gamma) F z / d`.
 
-pub mod actor;
-pub mod conditioning;
-pub mod config;
-pub mod listed;
+pub(crate) mod actor;
+pub(crate) mod conditioning;
+pub(crate) mod config;
+pub(crate) mod listed;
 pub(crate) mod loss;
-pub mod networks;
+pub(crate) mod networks;
 pub(crate) mod observation_objective;
-pub mod observations;
+pub(crate) mod observations;
 mod on_policy;
 mod reward_kernels;
 pub(crate) mod row;
 pub(crate) mod target;
-pub mod tasks;
+pub(crate) mod tasks;
 mod tokens;
-pub mod trainer;
+pub(crate) mod trainer;
 
-pub use config::FbConfig;
-pub use listed::ListedModel;
-pub use observations::ObservationModel;
+pub(crate) use config::FbConfig;
+pub(crate) use listed::ListedModel;
+pub(crate) use observations::ObservationModel;
 
 /// Constants of the network on listed states that change results.
 pub(crate) fn tokens_constants() -> Vec<f64> {

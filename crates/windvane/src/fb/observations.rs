@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// F, B and the actor with their weights.
 #[derive(Clone, Debug)]
-pub struct ObservationModel {
+pub(crate) struct ObservationModel {
     pub(crate) config: FbConfig,
     pub(crate) actor_config: ActorConfig,
     pub(crate) codec: Arc<Codec>,
@@ -74,7 +74,7 @@ pub(super) fn in_groups(all: &[Tensor<2>], groups: usize) -> Tensor<2> {
 impl ObservationModel {
     /// Untrained maps for what `codec` shows, under conditions of width `condition`; over given features instead of B, where
     /// there are any.
-    pub fn new(
+    pub(crate) fn new(
         codec: Arc<Codec>,
         condition: usize,
         predictor: Option<Arc<TransitionSet>>,
@@ -127,7 +127,7 @@ impl ObservationModel {
     }
 
     /// B of observations, or their given features, `[rows * d]`.
-    pub fn backward(&self, obs: &[f32]) -> Vec<f32> {
+    pub(crate) fn backward(&self, obs: &[f32]) -> Vec<f32> {
         if obs.is_empty() {
             return Vec::new();
         }

@@ -4,7 +4,7 @@ use crate::data::StateTable;
 
 /// Nodes, and for each action of a node a few successors with their probabilities.
 #[derive(Clone, Debug)]
-pub struct Graph {
+pub(crate) struct Graph {
     pub(crate) nodes: usize,
     pub(crate) actions: usize,
     /// Most successors of a node and an action.
@@ -25,7 +25,7 @@ impl Graph {
     }
 
     /// The graph of listed states under the dynamics `p [vocabulary]`.
-    pub fn listed(table: &StateTable, p: &[f32], block_persistence: f32) -> Self {
+    pub(crate) fn listed(table: &StateTable, p: &[f32], block_persistence: f32) -> Self {
         let graph = Self::new(table.actions, table.width(), table.successors().to_vec(), p.to_vec());
         Self { block_persistence, ..graph }
     }
@@ -37,7 +37,7 @@ impl Graph {
 
     /// `q(s, a) = sum_k p_k v(successor_k)`, where a self-transition has the value
     /// `(1 - block_persistence) v(s) + block_persistence stay(s)`; `v` and `stay [nodes]` -> `q [nodes * actions]`.
-    pub fn backup(&self, v: &[f32], stay: &[f32], q: &mut [f32]) {
+    pub(crate) fn backup(&self, v: &[f32], stay: &[f32], q: &mut [f32]) {
         let lowest = v.iter().copied().fold(f32::INFINITY, f32::min);
         let rows = self.p.chunks_exact(self.width).zip(self.successors.chunks_exact(self.width));
         for (pair, (q, (p, next))) in q.iter_mut().zip(rows).enumerate() {
@@ -58,7 +58,7 @@ impl Graph {
 
     /// Value iteration from 0: `v(s) = (1 - gamma) reward(s) + gamma max_a q(s, a)`, in units in which a reward for ever is its
     /// own value. Returns v and q.
-    pub fn optimise(&self, reward: &[f32], gamma: f32, sweeps: usize) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn optimise(&self, reward: &[f32], gamma: f32, sweeps: usize) -> (Vec<f32>, Vec<f32>) {
         let (mut v, mut q) = (vec![0.0; self.nodes], vec![0.0; self.nodes * self.actions]);
         for _ in 0..sweeps {
             self.backup(&v, reward, &mut q);

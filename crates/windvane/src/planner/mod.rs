@@ -2,10 +2,10 @@
 //! is made of it.
 
 pub(crate) mod explorer;
-pub mod graph;
-pub mod nodes;
+pub(crate) mod graph;
+pub(crate) mod nodes;
 
-pub use graph::Graph;
+pub(crate) use graph::Graph;
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ const SPACING: f32 = 0.5;
 
 /// Visited states, evenly spread.
 #[derive(Clone, Debug)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     codec: Arc<Codec>,
     constants: DeviceCodec,
     /// Encodings of the actions that are considered, `[n, width]`.
@@ -40,7 +40,7 @@ struct Link {
 
 impl Nodes {
     /// Picks nodes from visited states `[rows * dims]`.
-    pub fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
+    pub(crate) fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
         let (dims, scale) = (codec.dims(), &codec.change_scale);
         let mut spacing = SPACING;
         let rows = loop {
@@ -93,7 +93,7 @@ impl Nodes {
     }
 
     /// The graph of the nodes under the belief `h` (empty: unconditioned).
-    pub fn graph(&self, predictor: &TransitionSet, h: &[f32]) -> Graph {
+    pub(crate) fn graph(&self, predictor: &TransitionSet, h: &[f32]) -> Graph {
         let reachable = self.reachability(predictor, h);
         let (mut successors, mut p) = (Vec::new(), Vec::new());
         for link in self.links(&self.after(predictor, &self.obs, h)) {
@@ -113,7 +113,7 @@ impl Nodes {
     }
 
     /// The values of states `[rows * dims]` between nodes with values `v`.
-    pub fn between(&self, v: &[f32], reachable: &[f32], states: &[f32]) -> Vec<f32> {
+    pub(crate) fn between(&self, v: &[f32], reachable: &[f32], states: &[f32]) -> Vec<f32> {
         let lowest = v.iter().copied().fold(f32::INFINITY, f32::min);
         let value = |link: Link| {
             let chances = link.chances(reachable);
