@@ -140,10 +140,12 @@ impl Visited {
             )));
         }
         refuse_constant("function", rewards)?;
-        let mut z = self.solve(&self.b, rewards, &self.shares, false, inference);
+        let mut rewards = rewards.to_vec();
+        self.weigh(&mut rewards);
+        let mut z = self.solve(&self.b, &rewards, &self.shares, false, inference);
         refuse_nothing(&z)?;
         latent::project(&mut z);
-        Ok(TaskCode { z, inference, fit: Some(self.explained(rewards)), warnings: Vec::new() })
+        Ok(TaskCode { z, inference, fit: Some(self.explained(&rewards)), warnings: Vec::new() })
     }
 
     /// Makes the weights of these states out of their rewards: sharpened, and less their mean, where that is asked for.
