@@ -4,7 +4,7 @@ use crate::belief::{known_contexts, regression, state_evidence, transition_set};
 use crate::config::Plan;
 use crate::data::{StateKind, encoder, replay};
 use crate::error::LearnError;
-use crate::fb::{actor, loss, networks, reward_tasks, tasks, tokens_constants};
+use crate::fb::{actor, loss, networks, tasks, tokens_constants};
 use crate::methods::Method;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -101,13 +101,7 @@ impl Stage {
             transition_set::CONSTANTS,
             replay::CONSTANTS,
         ];
-        let fb: [&[f64]; 5] = [
-            loss::CONSTANTS,
-            networks::CONSTANTS,
-            tasks::CONSTANTS,
-            reward_tasks::CONSTANTS,
-            actor::CONSTANTS,
-        ];
+        let fb: [&[f64]; 4] = [loss::CONSTANTS, networks::CONSTANTS, tasks::CONSTANTS, actor::CONSTANTS];
         match self {
             Self::Belief => belief.concat(),
             Self::Features => [encoder::CONSTANTS, replay::CONSTANTS, networks::CONSTANTS].concat(),

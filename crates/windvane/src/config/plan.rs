@@ -291,7 +291,7 @@ impl Plan {
     }
 
     /// Numbers between 0 and 1.
-    fn shares(&self) -> [(&'static str, f64); 17] {
+    fn shares(&self) -> [(&'static str, f64); 16] {
         let Self { data, belief, fb, eval, .. } = self;
         [
             ("data.held_out", data.held_out),
@@ -304,7 +304,6 @@ impl Plan {
             ("fb.random_tasks", fb.random_tasks),
             ("fb.mixture_tasks", fb.mixture_tasks),
             ("fb.hindsight", fb.hindsight),
-            ("fb.reward_tasks", fb.reward_tasks),
             ("fb.unknown_contexts", fb.unknown_contexts),
             ("fb.context_mix", fb.context_mix),
             ("fb.on_policy_contexts", fb.on_policy_contexts),

@@ -70,10 +70,6 @@ pub struct FbConfig {
     /// reward in deviations from the mean over visited states; 0: by the reward itself (paper).
     #[serde(default)]
     pub reward_sharpness: f32,
-    /// Observations: share of tasks that are random rewards, linear in up to three coordinates, made into z as `reward_sharpness`
-    /// says and turned so that the transition's own future earns by them. Paper: 0.
-    #[serde(default)]
-    pub reward_tasks: f64,
     /// Gradient steps; paper: 1,000,000.
     pub steps: u64,
     /// Contexts per step.
@@ -221,7 +217,6 @@ impl Default for FbConfig {
             on_policy_contexts: 0.7,
             centred_rewards: false,
             reward_sharpness: 0.0,
-            reward_tasks: 0.0,
             steps: 1900,
             contexts: 6,
             tasks: 12,

@@ -15,7 +15,6 @@ pub(crate) mod observation_objective;
 pub(crate) mod observations;
 mod on_policy;
 mod reward_kernels;
-pub(crate) mod reward_tasks;
 pub(crate) mod row;
 pub(crate) mod target;
 pub(crate) mod tasks;

@@ -6,7 +6,6 @@ use super::config::Aggregate;
 use super::loss;
 use super::networks::{ForwardValue, TwoInputNet, repeat_rows};
 use super::observations::{ObservationModel, States, in_groups};
-use super::reward_tasks::RewardDraws;
 use super::target::policy;
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
 use super::trainer::FbObjective;
@@ -44,7 +43,7 @@ pub(crate) struct ObservationBatch {
     rollout: Vec<States>,
     transitions: Transitions,
     tasks: Tasks,
-    /// How much of its action serves the task, from 0 to 1: 1 where that is made of the transition's own future, `[rows, 1]`.
+    /// 1 for transitions whose task is made of their own future, `[rows, 1]`.
     own: Tensor<2>,
     /// Noise of the actor's actions at each depth of the target.
     noise: Vec<Tensor<2>>,
@@ -213,16 +212,6 @@ impl ObservationObjective {
     }
 }
 
-/// A column of tasks `[tasks, 1]` at the first of the `transitions` rows of each, zeros at the others, `[rows, 1]`.
-fn first_rows(column: Tensor<2>, transitions: usize) -> Tensor<2> {
-    let [tasks, _] = column.dims();
-    if transitions == 1 {
-        return column;
-    }
-    let rest = Tensor::zeros([tasks, transitions - 1], &column.device());
-    Tensor::cat(vec![column, rest], 1).reshape([tasks * transitions, 1])
-}
-
 impl FbObjective for ObservationObjective {
     type Batch = ObservationBatch;
 
@@ -251,7 +240,6 @@ impl FbObjective for ObservationObjective {
         let config = &model.config;
         let mut rng = stream(self.seed, "fb-batch", &[step]);
         let mut draws = TaskDraws::new(config, &self.distribution, 0);
-        let (mut rewards, dims) = (RewardDraws::default(), model.codec.dims());
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
         let (mut own, mut goals) = (Vec::new(), Vec::new());
         let discount = f64::from(config.gamma).ln();
@@ -264,7 +252,6 @@ impl FbObjective for ObservationObjective {
             for _ in 0..config.tasks {
                 let first = rows.len();
                 rows.extend((0..config.transitions).map(|_| replay.draw(&mut rng, group)));
-                let is_reward = rewards.draw(config, &mut rng, dims);
                 let hindsight = rng.random_bool(config.hindsight);
                 let distance = later(&mut rng);
                 let from = rows[first];
@@ -275,36 +262,27 @@ impl FbObjective for ObservationObjective {
                     *goal.insert(state)
                 });
                 own.resize(rows.len(), 0.0);
-                let of_future = is_reward || hindsight && goal.is_some();
-                own[first] = f32::from(u8::from(of_future && !is_reward));
-                let state = if is_reward { replay.later(from, distance) } else { goal.unwrap_or(0) } as i64;
+                own[first] = f32::from(u8::from(hindsight && goal.is_some()));
+                let state = goal.unwrap_or(0) as i64;
                 goals.push(state);
                 goals.extend((1..config.hindsight_states).map(|_| {
-                    if of_future { replay.later(from, later(&mut rng)) as i64 } else { state }
+                    if own[first] > 0.0 { replay.later(from, later(&mut rng)) as i64 } else { state }
                 }));
                 chosen.push(context as i64);
             }
         }
         let weights = model.params.weights();
-        let (count, states) = (chosen.len(), config.hindsight_states);
-        let goals = upload_indices(goals, device); // [tasks * states]
-        let mut tasks = draws.on_device(device, None, |_| {
-            let b = model.b(&weights, &replay.encoded(goals.clone())); // [tasks * states, d]
-            if states == 1 {
-                return b;
+        let tasks = draws.on_device(device, None, |single| {
+            if config.hindsight_states == 1 {
+                return model.b(&weights, &replay.encoded(single));
             }
-            let mean = b.reshape([count, states, config.dim]).mean_dim(1).reshape([count, config.dim]);
+            let b = model.b(&weights, &replay.encoded(upload_indices(goals, device))); // [tasks * states, d]
+            let b = b.reshape([chosen.len(), config.hindsight_states, config.dim]);
+            let mean = b.mean_dim(1).reshape([chosen.len(), config.dim]);
             ops::sphere(mean, (config.dim as f32).sqrt()) // [tasks, d]
         });
-        let mut own: Tensor<2> = upload(own, [rows.len(), 1], device);
+        let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));
-        if config.reward_tasks > 0.0 {
-            let future = replay.states(goals).reshape([count, states, dims]).mean_dim(1).reshape([count, dims]);
-            let visited = (transitions.obs.clone(), model.b(&weights, &transitions.s));
-            let rewards = rewards.on_device(config, visited, future, device);
-            tasks.replace(&rewards);
-            own = own + first_rows(rewards.serves, config.transitions);
-        }
         let chosen = upload_indices(chosen, device);
         let pick = |column: &Option<Tensor<2>>| {
             column.as_ref().map(|column| column.clone().select(0, chosen.clone()))

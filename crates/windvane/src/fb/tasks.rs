@@ -1,7 +1,6 @@
 //! Task vectors to train on: goals z = B(s), random ones, and signed mixtures of a few states.
 
 use super::config::FbConfig;
-use super::reward_tasks::RewardTasks;
 use crate::data::bad_setting;
 use crate::error::Result;
 use crate::latent::{self, VonMisesFisher};
@@ -77,15 +76,6 @@ pub(crate) struct Tasks {
     pub(crate) z: Tensor<2>,
     /// 1 for goals, `[tasks, 1]`.
     pub(crate) is_goal: Tensor<2>,
-}
-
-impl Tasks {
-    /// Puts tasks that are rewards in the place of others.
-    pub(crate) fn replace(&mut self, rewards: &RewardTasks) {
-        let rest = rewards.is_reward.clone().neg() + 1.0; // [tasks, 1]
-        self.z = self.z.clone() * rest.clone() + rewards.z.clone();
-        self.is_goal = self.is_goal.clone() * rest;
-    }
 }
 
 impl<'a> TaskDraws<'a> {
