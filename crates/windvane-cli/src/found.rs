@@ -44,7 +44,7 @@ impl Found {
     /// All runs below a folder, by name.
     pub(crate) fn below(folder: &Path) -> anyhow::Result<Vec<Self>> {
         let mut all = Vec::new();
-        look(folder, DEEPEST, &mut all)?;
+        find_runs(folder, DEEPEST, &mut all)?;
         all.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(all)
     }
@@ -134,7 +134,7 @@ impl Found {
 }
 
 /// Adds the runs below a folder; what is inside a run is its own.
-fn look(folder: &Path, depth: usize, all: &mut Vec<Found>) -> anyhow::Result<()> {
+fn find_runs(folder: &Path, depth: usize, all: &mut Vec<Found>) -> anyhow::Result<()> {
     if folder.join("run.json").is_file() {
         all.push(Found::open(folder)?);
         return Ok(());
@@ -142,7 +142,7 @@ fn look(folder: &Path, depth: usize, all: &mut Vec<Found>) -> anyhow::Result<()>
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries.flatten().filter(|_| depth > 0) {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            look(&entry.path(), depth - 1, all)?;
+            find_runs(&entry.path(), depth - 1, all)?;
         }
     }
     Ok(())

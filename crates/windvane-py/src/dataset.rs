@@ -3,7 +3,7 @@
 use crate::arrays::{Floats, actions, floats, integers};
 use crate::columns::{view, view_flat};
 use crate::errors::{Answer, guarded, wrong};
-use crate::look::Figure;
+use crate::figures::Figure;
 use crate::world::{World, spec_out};
 use crate::{GENERATOR, json};
 use pyo3::prelude::*;

@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 score(&*world, context, &mut expert.policy(&hidden(other)?), episodes)?,
             ];
             println!(
-                "{split} context {:2}: told right {:5.0}, nothing {:5.0}, wrong {:5.0}",
+                "{split} context {:2}: given the context {:5.0}, nothing {:5.0}, wrong {:5.0}",
                 context.0, scores[0], scores[1], scores[2]
             );
             counted += ant_v5(&model, &hidden(context)?, &mut expert.policy(&hidden(context)?), episodes)?;
@@ -114,7 +114,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let counted = counted / contexts.len() as f64;
         println!(
-            "{split} mean: told right {:.0} (as Ant-v5 counts: {counted:.0}), nothing {:.0}, wrong {:.0}",
+            "{split} mean: given the context {:.0} (as Ant-v5 counts: {counted:.0}), nothing {:.0}, wrong {:.0}",
             means[0], means[1], means[2]
         );
     }

@@ -64,7 +64,7 @@ impl Simulate {
             let rows = outcomes.iter().map(|o| {
                 json!({"cores": o.cores, "makespan_seconds": o.makespan, "busy": o.busy, "core_hours": o.core_hours,
                        "locks_per_second": {"mean": o.locks[0], "peak": o.locks[1]},
-                       "bytes_per_second": {"mean": o.bytes[0], "peak": o.bytes[1]}, "files": o.files, "bytes": o.kept})
+                       "bytes_per_second": {"mean": o.bytes[0], "peak": o.bytes[1]}, "files": o.files, "bytes": o.stored})
             });
             let rows: Vec<_> = rows.collect();
             return output::json(
@@ -90,7 +90,7 @@ impl Simulate {
                 work.len(),
                 tasks.len(),
                 last.files,
-                last.kept / 1e9
+                last.stored / 1e9
             ));
         }
         Ok(())

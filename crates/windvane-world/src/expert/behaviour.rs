@@ -100,9 +100,9 @@ impl Expert {
         file::save(path, &self.gaits)
     }
 
-    /// The final policy, given the context `told`: the true one, or any other.
-    pub fn policy(&self, told: &Hidden) -> impl Policy + use<> {
-        Walker::new(self.gaits.clone(), told)
+    /// The final policy, given the context `given`: the true one, or any other.
+    pub fn policy(&self, given: &Hidden) -> impl Policy + use<> {
+        Walker::new(self.gaits.clone(), given)
     }
 
     /// Who believes that there is neither wind nor fault.
@@ -173,11 +173,11 @@ struct Noise {
 }
 
 impl Walker {
-    fn new(gaits: Arc<Vec<Gait>>, told: &Hidden) -> Self {
+    fn new(gaits: Arc<Vec<Gait>>, given: &Hidden) -> Self {
         let chosen = gaits.len() - 1;
-        let wind = told.wind.map(|w| w as f32);
+        let wind = given.wind.map(|w| w as f32);
         let (noise, input, pass) = Default::default();
-        Self { gaits, chosen, aim: Aim::Walk(0), wind, gears: told.gears, noise, input, pass }
+        Self { gaits, chosen, aim: Aim::Walk(0), wind, gears: given.gears, noise, input, pass }
     }
 
     fn walk(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
@@ -226,12 +226,12 @@ impl Behaviour for Expert {
     }
 
     fn actor(&self, world: &dyn Cmdp, context: ContextId) -> Result<Box<dyn Actor>, WorldError> {
-        let told = hidden(world, context)?;
-        let walker = Walker::new(self.gaits.clone(), &told);
+        let given = hidden(world, context)?;
+        let walker = Walker::new(self.gaits.clone(), &given);
         if self.pure {
             return Ok(Box::new(Pure(walker)));
         }
-        Ok(Box::new(Mixed { told, walker, space: world.spec().action.clone(), held: None }))
+        Ok(Box::new(Mixed { given, walker, space: world.spec().action.clone(), held: None }))
     }
 }
 
@@ -249,14 +249,14 @@ impl Actor for Pure {
 /// Data of mixed quality and of several aims, episode by episode; aims change now and then. Where experts alone acted, what they do would give the context away, and
 /// nothing could be learned of how an action's effect depends on it: so some know nothing, and some do not know how to walk.
 struct Mixed {
-    told: Hidden,
+    given: Hidden,
     walker: Walker,
     space: ActionSpace,
     /// Torques that last for a while, in episodes of chance.
     held: Option<ActionBuf>,
 }
 
-/// Shares of episodes: the final policy; an earlier one; the final one told nothing. The rest is chance.
+/// Shares of episodes: the final policy; an earlier one; the final one given no context. The rest is chance.
 const SHARES: [f32; 3] = [0.45, 0.35, 0.1];
 /// Mean steps that torques of chance last.
 const HELD: usize = 3;
@@ -271,7 +271,7 @@ impl Actor for Mixed {
     fn begin(&mut self, rng: &mut Rng) {
         let [last, earlier, ignorant] = SHARES;
         let draw = rng.random::<f32>();
-        self.walker = Walker::new(self.walker.gaits.clone(), &self.told);
+        self.walker = Walker::new(self.walker.gaits.clone(), &self.given);
         self.held = None;
         if draw < last {
             self.walker.noise.torques = rng.random_range(0.05..=0.15);

@@ -16,7 +16,7 @@ use std::path::Path;
 const ANTS: usize = 32;
 /// Steps of each between two updates.
 const STEPS: usize = 128;
-/// Steps after which a walk is cut.
+/// Steps after which an episode is cut.
 const HORIZON: usize = 256;
 /// Passes over the steps of an update.
 const EPOCHS: usize = 5;
@@ -47,8 +47,8 @@ const COURAGE: f32 = 0.5;
 const SETTLE: [f32; 2] = [0.6, 0.8];
 /// Updates after which all ants begin anew and training can be saved: what they are doing need not be.
 const SECTION: usize = 10;
-/// Shares of training after which the policy is kept.
-const KEPT: [f32; 4] = [0.1, 0.3, 0.6, 1.0];
+/// Shares of training after which a checkpoint of the policy is taken.
+const CHECKPOINTS: [f32; 4] = [0.1, 0.3, 0.6, 1.0];
 /// Value network.
 const CRITIC: Mlp = Mlp { sizes: [INPUTS, WIDTH, WIDTH, 1] };
 
@@ -68,7 +68,7 @@ pub struct Progress {
     pub update: usize,
     /// Mean reward of a step in the last update, as `Ant-v5` has it.
     pub reward: f64,
-    /// Mean length of the walks that ended in it.
+    /// Mean length of the episodes that ended in it.
     pub length: f64,
     /// Mean deviation of targets.
     pub noise: f32,
@@ -93,19 +93,20 @@ pub(crate) fn learn(
             trainer.begin_section((update - 1) / SECTION);
         }
         let done = update as f32 / config.updates as f32;
-        let walked = trainer.walk(done)?;
+        let rollout = trainer.rollout(done)?;
         trainer.update(update, done);
         trainer.observe();
         let noise = trainer.deviations().iter().sum::<f32>() / MOTORS as f32;
-        while trainer.kept.len() < KEPT.len() && done >= KEPT[trainer.kept.len()] {
-            trainer.kept.push(trainer.gait());
+        while trainer.checkpoints.len() < CHECKPOINTS.len() && done >= CHECKPOINTS[trainer.checkpoints.len()]
+        {
+            trainer.checkpoints.push(trainer.gait());
         }
         if let Some(part) = part.filter(|_| update.is_multiple_of(SECTION) && update < config.updates) {
             saved::save(part, key, &trainer.saved(update))?;
         }
-        progress(Progress { update, noise, ..walked });
+        progress(Progress { update, noise, ..rollout });
     }
-    Ok(trainer.kept)
+    Ok(trainer.checkpoints)
 }
 
 /// One ant in training.
@@ -143,7 +144,7 @@ struct Log {
     /// Logarithm of the targets' density, less a constant.
     density: Vec<f32>,
     reward: Vec<f32>,
-    /// Value of where a walk was cut; 0 for a fall. Nothing where it goes on.
+    /// Value of where an episode was cut; 0 for a fall. Nothing where it goes on.
     end: Vec<Option<f32>>,
 }
 
@@ -159,7 +160,7 @@ struct Trainer {
     /// What the networks would be shown after the last step.
     last: Vec<f32>,
     /// Policies as they were at earlier times.
-    kept: Vec<Gait>,
+    checkpoints: Vec<Gait>,
     seed: u64,
 }
 
@@ -190,7 +191,7 @@ impl Trainer {
             moments: (1e-4, [0.0; POSTURE], [1.0; POSTURE]),
             logs: vec![Log::default(); STEPS],
             last: Vec::new(),
-            kept: Vec::new(),
+            checkpoints: Vec::new(),
             seed: config.seed,
         })
     }
@@ -200,7 +201,7 @@ impl Trainer {
         for (number, pupil) in self.pupils.iter_mut().enumerate() {
             pupil.rng = rng::stream(self.seed, "pupil", &[number as u64, section as u64]);
             pupil.restart();
-            // So that walks do not all end at once.
+            // So that episodes do not all end at once.
             pupil.time = pupil.rng.random_range(0..200);
         }
     }
@@ -209,14 +210,21 @@ impl Trainer {
     fn saved(&self, update: usize) -> Saved {
         let Adam { mean, square, steps } = self.adam.clone();
         let parameters = [self.parameters.clone(), mean, square];
-        Saved { update, parameters, steps, rate: self.rate, moments: self.moments, kept: self.kept.clone() }
+        Saved {
+            update,
+            parameters,
+            steps,
+            rate: self.rate,
+            moments: self.moments,
+            checkpoints: self.checkpoints.clone(),
+        }
     }
 
     /// Goes on from what was saved; gives the updates done.
     fn restore(&mut self, saved: Saved) -> usize {
         let [parameters, mean, square] = saved.parameters;
         (self.parameters, self.adam) = (parameters, Adam { mean, square, steps: saved.steps });
-        (self.rate, self.moments, self.kept) = (saved.rate, saved.moments, saved.kept);
+        (self.rate, self.moments, self.checkpoints) = (saved.rate, saved.moments, saved.checkpoints);
         saved.update
     }
 
@@ -242,8 +250,8 @@ impl Trainer {
         }
     }
 
-    /// Lets all ants walk for an update's steps; `done` is the share of training that this update completes.
-    fn walk(&mut self, done: f32) -> Result<Progress, WorldError> {
+    /// Lets all ants act for an update's steps; `done` is the share of training that this update completes.
+    fn rollout(&mut self, done: f32) -> Result<Progress, WorldError> {
         let gait = self.gait();
         let integrator = if done <= SETTLE[1] { Integrator::Euler } else { Integrator::RungeKutta };
         let courage = COURAGE * (1.0 - ((done - SETTLE[0]) / (SETTLE[1] - SETTLE[0])).clamp(0.0, 1.0));
@@ -343,7 +351,7 @@ impl Trainer {
         (advantages, wanted)
     }
 
-    /// Improves the networks by what was walked.
+    /// Improves the networks by the rollout.
     fn update(&mut self, update: usize, done: f32) {
         let (advantages, wanted) = self.advantages();
         let mut order: Vec<usize> = (0..STEPS * ANTS).collect();
@@ -372,7 +380,7 @@ impl Trainer {
         self.parameters[noise..].iter_mut().for_each(|log| *log = log.clamp(low, high));
     }
 
-    /// One step down the gradient of a batch; gives how far the policy is from the one that walked.
+    /// One step down the gradient of a batch; gives how far the policy is from the one that acted.
     fn descend(&mut self, batch: &[usize], advantages: &[f32], wanted: &[f32], rate: f32) -> f32 {
         let mut input = Vec::with_capacity(BATCH * INPUTS);
         for &place in batch {

@@ -22,8 +22,8 @@ pub(super) struct Saved {
     pub(super) rate: f32,
     /// Number, means and variances of observations.
     pub(super) moments: (f64, [f64; POSTURE], [f64; POSTURE]),
-    /// Policies that were kept.
-    pub(super) kept: Vec<Gait>,
+    /// Policies at earlier stages of training.
+    pub(super) checkpoints: Vec<Gait>,
 }
 
 /// A number that stands for a training and no other.
@@ -35,7 +35,7 @@ pub(super) fn key(airs: &[Air], seed: u64, updates: usize) -> u64 {
 
 /// Writes the state of the training `key`, whole or not at all.
 pub(super) fn save(path: &Path, key: u64, saved: &Saved) -> Result<(), WorldError> {
-    let Saved { update, parameters, steps, rate, moments, kept } = saved;
+    let Saved { update, parameters, steps, rate, moments, checkpoints } = saved;
     let mut bytes = MAGIC.to_vec();
     for number in [key, *update as u64, u64::from(steps.unsigned_abs()), parameters[0].len() as u64] {
         bytes.extend(number.to_le_bytes());
@@ -43,7 +43,7 @@ pub(super) fn save(path: &Path, key: u64, saved: &Saved) -> Result<(), WorldErro
     let (count, mean, variance) = moments;
     [*count].iter().chain(mean).chain(variance).for_each(|x| bytes.extend(x.to_le_bytes()));
     [*rate].iter().chain(parameters.iter().flatten()).for_each(|x| bytes.extend(x.to_le_bytes()));
-    bytes.extend(file::bytes(kept));
+    bytes.extend(file::bytes(checkpoints));
     file::write(path, &bytes)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn load(path: &Path, key: u64) -> Option<Saved> {
     let rate = rest.single()?;
     let mut part = || (0..count).map(|_| rest.single()).collect::<Option<Vec<f32>>>();
     let parameters = [part()?, part()?, part()?];
-    let kept = file::gaits(rest.0)
+    let checkpoints = file::gaits(rest.0)
         .or_else(|damage| if damage == Damage::Empty { Ok(Vec::new()) } else { Err(damage) });
     Some(Saved {
         update: update as usize,
@@ -73,7 +73,7 @@ pub(super) fn load(path: &Path, key: u64) -> Option<Saved> {
         steps: i32::try_from(steps).ok()?,
         rate,
         moments,
-        kept: kept.ok()?,
+        checkpoints: checkpoints.ok()?,
     })
 }
 

@@ -77,11 +77,11 @@ fn training_that_was_killed_goes_on_to_the_same_expert() {
 fn told_the_fault_an_expert_does_as_if_there_were_none() {
     let world = make("ant-fault", &WorldConfig::default()).unwrap();
     let expert = novice(&*world, 0);
-    let played = |context: u64, told: u64| {
-        let told: Hidden = serde_json::from_value(world.describe(ContextId(told)).unwrap()).unwrap();
+    let played = |context: u64, given: u64| {
+        let given: Hidden = serde_json::from_value(world.describe(ContextId(given)).unwrap()).unwrap();
         let task = world.tasks(ContextId(context)).unwrap().remove(0);
         let episode = EvalEpisode { context: ContextId(context), task, rng: stream(0, "episode", &[]) };
-        rollout(&*world, episode, &mut expert.policy(&told)).unwrap()
+        rollout(&*world, episode, &mut expert.policy(&given)).unwrap()
     };
     let healthy = played(0, 0);
     assert!(healthy.steps == 256 && healthy.reward > 200.0, "{healthy:?}");

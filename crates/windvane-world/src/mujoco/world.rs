@@ -143,7 +143,7 @@ impl Cmdp for AntWorld {
     fn instantiate(&self, context: ContextId) -> Result<Box<dyn Env>, WorldError> {
         let hidden = self.hidden(context)?;
         let ant = Ant::new(&self.model, hidden.air(), Integrator::RungeKutta)?;
-        Ok(Box::new(Walk { spec: self.spec.clone(), context, gears: hidden.gears, ant, steps: 0 }))
+        Ok(Box::new(AntEnv { spec: self.spec.clone(), context, gears: hidden.gears, ant, steps: 0 }))
     }
 
     fn tasks(&self, _: ContextId) -> Result<Vec<Task>, WorldError> {
@@ -177,7 +177,7 @@ impl Cmdp for AntWorld {
 }
 
 /// One ant in one context.
-struct Walk {
+struct AntEnv {
     spec: Arc<EnvSpec>,
     context: ContextId,
     gears: Gears,
@@ -186,7 +186,7 @@ struct Walk {
     steps: usize,
 }
 
-impl Env for Walk {
+impl Env for AntEnv {
     // There is one start for all purposes: standing, with noise.
     fn reset(&mut self, _: Start, rng: &mut Rng, obs: &mut [f32]) -> Result<(), WorldError> {
         self.ant.reset(rng);

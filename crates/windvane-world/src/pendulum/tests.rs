@@ -4,12 +4,12 @@ use crate::protocol::{EvalEpisode, rollout};
 use crate::registry::make;
 use proptest::prelude::*;
 
-/// The share of held-out pendulums that `told` swings up and holds.
-fn upright(world: &dyn Cmdp, contexts: &[ContextId], told: impl Fn(ContextId) -> ContextId) -> f64 {
+/// The share of held-out pendulums that `given` swings up and holds.
+fn upright(world: &dyn Cmdp, contexts: &[ContextId], given: impl Fn(ContextId) -> ContextId) -> f64 {
     let succeeds = |&context: &ContextId| {
         let task = world.tasks(context).unwrap().remove(0);
         let episode = EvalEpisode { context, task, rng: rng::stream(1, "episode", &[context.0]) };
-        rollout(world, episode, world.oracle(told(context)).unwrap().unwrap().as_mut()).unwrap().success
+        rollout(world, episode, world.oracle(given(context)).unwrap().unwrap().as_mut()).unwrap().success
     };
     contexts.iter().filter(|context| succeeds(context)).count() as f64 / contexts.len() as f64
 }

@@ -38,6 +38,10 @@ pub struct FbConfig {
     /// the episode went (the successor features of the data, a sample of them) and not for one moment of it; 1: a goal.
     #[serde(default = "one")]
     pub hindsight_states: usize,
+    /// Observations: whether z of a goal, or of a future, is what it has beyond its context: the mean B of as many states of the same
+    /// context, drawn uniformly, is taken off, as `centred_rewards` takes off the mean of all. Paper: no.
+    #[serde(default)]
+    pub centred_goals: bool,
     /// Concentration of Rotation-FB's cones; paper: 50, Pointmass 100.
     pub kappa: f64,
     /// Weight of the FB loss itself; paper: 1. Without it F z is still learned by the losses below.
@@ -204,6 +208,7 @@ impl Default for FbConfig {
             mixture_tasks: 0.0,
             hindsight: 0.0,
             hindsight_states: 1,
+            centred_goals: false,
             kappa: 50.0,
             fb_coef: 1.0,
             ortho_coef: 1.0,

@@ -241,7 +241,7 @@ impl FbObjective for ObservationObjective {
         let mut rng = stream(self.seed, "fb-batch", &[step]);
         let mut draws = TaskDraws::new(config, &self.distribution, 0);
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
-        let (mut own, mut goals) = (Vec::new(), Vec::new());
+        let (mut own, mut goals, mut usual) = (Vec::new(), Vec::new(), Vec::new());
         let discount = f64::from(config.gamma).ln();
         let later = |rng: &mut Rng| 1 + ((1.0 - rng.random::<f64>()).ln() / discount) as usize;
         for _ in 0..config.contexts {
@@ -268,18 +268,27 @@ impl FbObjective for ObservationObjective {
                 goals.extend((1..config.hindsight_states).map(|_| {
                     if own[first] > 0.0 { replay.later(from, later(&mut rng)) as i64 } else { state }
                 }));
+                if config.centred_goals {
+                    usual.extend(
+                        (0..config.hindsight_states).map(|_| replay.draw_state(&mut rng, group) as i64),
+                    );
+                }
                 chosen.push(context as i64);
             }
         }
         let weights = model.params.weights();
         let tasks = draws.on_device(device, None, |single| {
-            if config.hindsight_states == 1 {
+            if config.hindsight_states == 1 && !config.centred_goals {
                 return model.b(&weights, &replay.encoded(single));
             }
-            let b = model.b(&weights, &replay.encoded(upload_indices(goals, device))); // [tasks * states, d]
-            let b = b.reshape([chosen.len(), config.hindsight_states, config.dim]);
-            let mean = b.mean_dim(1).reshape([chosen.len(), config.dim]);
-            ops::sphere(mean, (config.dim as f32).sqrt()) // [tasks, d]
+            let mean = |rows: Vec<i64>| {
+                let b = model.b(&weights, &replay.encoded(upload_indices(rows, device))); // [tasks * states, d]
+                let b = b.reshape([chosen.len(), config.hindsight_states, config.dim]);
+                b.mean_dim(1).reshape([chosen.len(), config.dim])
+            };
+            let z = mean(goals);
+            let z = if config.centred_goals { z - mean(usual) } else { z };
+            ops::sphere(z, (config.dim as f32).sqrt()) // [tasks, d]
         });
         let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));

@@ -1,4 +1,4 @@
-//! What charts of results have in common: colours of methods, looks of series, a panel of shares, lines with bands.
+//! What charts of results have in common: colours of methods, styles of series, a panel of shares, lines with bands.
 
 use crate::methods::METHODS;
 use windvane_world::picture::{
@@ -81,17 +81,17 @@ pub fn legend_below(svg: &mut Svg, sheet: &Sheet, below: f64, entries: &[(Mark, 
     }
 }
 
-/// How a series looks, so that one that lies on another leaves it visible: each is narrower than the one before, and every
+/// How a series is drawn, so that one that lies on another leaves it visible: each is narrower than the one before, and every
 /// other one is dashed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct SeriesStyle {
     colour: Colour,
     width: f64,
     dash: Option<f64>,
 }
 
-impl Look {
-    /// The look of a method's series, number `place` of `count`.
+impl SeriesStyle {
+    /// The style of a method's series, number `place` of `count`.
     pub fn of(method: &str, place: usize, count: usize) -> Self {
         let dash = (place % 2 == 1).then_some(5.0);
         Self { dash, ..Self::plain(method, place, count) }
@@ -128,18 +128,18 @@ impl Look {
 }
 
 /// A line through points with a band from low to high around it; points are (x, low, middle, high).
-pub fn banded(svg: &mut Svg, axes: &Axes, points: &[[f64; 4]], look: Look) {
+pub fn banded(svg: &mut Svg, axes: &Axes, points: &[[f64; 4]], style: SeriesStyle) {
     let upper = points.iter().map(|p| axes.at(p[0], p[3]));
     let lower = points.iter().rev().map(|p| axes.at(p[0], p[1]));
-    svg.polygon(upper.chain(lower), &Style::fill(look.colour).opacity(0.14));
-    svg.polyline(points.iter().map(|p| axes.at(p[0], p[2])), &look.line());
-    let radius = 0.6 + look.width;
+    svg.polygon(upper.chain(lower), &Style::fill(style.colour).opacity(0.14));
+    svg.polyline(points.iter().map(|p| axes.at(p[0], p[2])), &style.line());
+    let radius = 0.6 + style.width;
     for p in points {
         let at = axes.at(p[0], p[2]);
         // A dashed line has open points.
-        match look.dash {
-            None => svg.circle(at, radius, &Style::fill(look.colour)),
-            Some(_) => svg.circle(at, radius, &Style::fill(Ink::PAPER).outlined(look.colour, 1.4)),
+        match style.dash {
+            None => svg.circle(at, radius, &Style::fill(style.colour)),
+            Some(_) => svg.circle(at, radius, &Style::fill(Ink::PAPER).outlined(style.colour, 1.4)),
         }
     }
 }

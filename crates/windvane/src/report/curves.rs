@@ -1,6 +1,6 @@
 //! Lines of results: ablations, learning curves, performance profiles.
 
-use super::chart::{Format, Look, banded, legend_below, measure, named_panel};
+use super::chart::{Format, SeriesStyle, banded, legend_below, measure, named_panel};
 use super::results::AblationResults;
 use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
@@ -35,17 +35,17 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
             methods.push(line.method.clone());
         }
     }
-    let look = |method: &str| {
+    let style = |method: &str| {
         let place = methods.iter().position(|m| m == method).unwrap_or(0);
-        Look::plain(method, place, methods.len())
+        SeriesStyle::plain(method, place, methods.len())
     };
     let titles = titles(&methods);
     let mut entries: Vec<(Mark, &str)> =
-        methods.iter().zip(&titles).map(|(method, title)| (look(method).mark(), title.as_str())).collect();
+        methods.iter().zip(&titles).map(|(method, title)| (style(method).mark(), title.as_str())).collect();
     if lines.iter().any(|line| line.method == "bayes-frozen") {
         entries.push((Mark::Line(Ink::LINE), "exact ceiling of a frozen belief"));
     }
-    entries.push((look("").dashed().mark(), "dashed: belief goes on learning"));
+    entries.push((style("").dashed().mark(), "dashed: belief goes on learning"));
     let sheet = format.sheet(230.0, &entries);
     let seeds = if lines.iter().any(|line| line.seeds > 1) {
         "mean over seeds with 95% bootstrap interval"
@@ -72,8 +72,8 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
                     points.push([place as f64 + 0.5 + aside(&methods, &policy), low, cell.mean, high]);
                 }
             }
-            let look = look(&policy);
-            banded(&mut svg, &axes, &points, if mode == BeliefMode::Online { look.dashed() } else { look });
+            let style = style(&policy);
+            banded(&mut svg, &axes, &points, if mode == BeliefMode::Online { style.dashed() } else { style });
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, about.axis, if sheet.is_leftmost(index) { measure(env) } else { "" });
@@ -103,10 +103,11 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
         }
     }
     methods.sort_by_key(|m| crate::methods::METHODS.iter().position(|known| known.name == m));
-    let looks: Vec<Look> = (0..methods.len()).map(|i| Look::of(&methods[i], i, methods.len())).collect();
+    let styles: Vec<SeriesStyle> =
+        (0..methods.len()).map(|i| SeriesStyle::of(&methods[i], i, methods.len())).collect();
     let titles = titles(&methods);
     let entries: Vec<(Mark, &str)> =
-        looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
+        styles.iter().zip(&titles).map(|(style, title)| (style.mark(), title.as_str())).collect();
     let sheet = format.sheet(220.0, &entries);
     let seeds = if points.iter().any(|point| point.seed != points[0].seed) {
         "mean over seeds with the band between the lowest and the highest"
@@ -120,7 +121,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
         sheet.panel_title(&mut svg, index, title);
         let axes = Axes::new(rect, (0.0, last * 1.02), (0.0, 1.03 * most));
         axes.draw(&mut svg);
-        for place in Look::order(methods.len()).filter(|_| played[index]) {
+        for place in SeriesStyle::order(methods.len()).filter(|_| played[index]) {
             let method = &methods[place];
             let own: Vec<&CurvePoint> = points.iter().copied().filter(|p| p.method == *method).collect();
             let mut steps: Vec<u64> = own.iter().map(|p| p.step).collect();
@@ -137,7 +138,7 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
                     [step as f64, low, stats::mean(&values), high]
                 })
                 .collect();
-            banded(&mut svg, &axes, &band, looks[place]);
+            banded(&mut svg, &axes, &band, styles[place]);
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, "gradient steps", if sheet.is_leftmost(index) { word } else { "" });
@@ -149,11 +150,11 @@ pub fn learning(env: &str, points: &[&CurvePoint], played: [bool; 2], format: Fo
 /// Draws performance profiles: the share of seeds and tasks with a score above each threshold.
 pub fn profiles(env: &str, lines: &[&Line], format: Format) -> Picture {
     let learned: Vec<&&Line> = lines.iter().filter(|line| line.is_learned()).collect();
-    let looks: Vec<Look> =
-        (0..learned.len()).map(|i| Look::of(&learned[i].method, i, learned.len())).collect();
+    let styles: Vec<SeriesStyle> =
+        (0..learned.len()).map(|i| SeriesStyle::of(&learned[i].method, i, learned.len())).collect();
     let titles: Vec<String> = learned.iter().map(|line| line.title()).collect();
     let entries: Vec<(Mark, &str)> =
-        looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
+        styles.iter().zip(&titles).map(|(style, title)| (style.mark(), title.as_str())).collect();
     let sheet = format.sheet(220.0, &entries);
     let subtitle =
         format!("{env}: share of seeds and tasks whose score lies above the threshold, belief frozen");
@@ -165,11 +166,11 @@ pub fn profiles(env: &str, lines: &[&Line], format: Format) -> Picture {
         let axes = Axes::new(rect, (0.0, 1.0), (0.0, 1.03));
         axes.draw(&mut svg);
         let column = COLUMNS.iter().position(|c| *c == (BeliefMode::Frozen, split)).unwrap_or(0);
-        for place in Look::order(learned.len()) {
+        for place in SeriesStyle::order(learned.len()) {
             let Some(cell) = &learned[place].cells[column] else { continue };
             let shares = stats::profile(&cell.scores, &thresholds);
             let points = thresholds.iter().zip(&shares).map(|(t, share)| axes.at(*t, *share));
-            svg.polyline(points, &looks[place].line());
+            svg.polyline(points, &styles[place].line());
         }
         axes.frame(&mut svg);
         let left = if sheet.is_leftmost(index) { "share of seeds and tasks" } else { "" };

@@ -1,6 +1,6 @@
 //! Returns by the direction of the wind, around a circle.
 
-use super::chart::{Format, Look, colour_of, legend_below};
+use super::chart::{Format, SeriesStyle, colour_of, legend_below};
 use crate::eval::BeliefMode;
 use crate::planner::Planner;
 use crate::stats::{self, table::title};
@@ -54,8 +54,8 @@ pub fn roses(rows: &[&Row]) -> Vec<Rose> {
 /// Draws two circles: returns, and returns as shares of the oracle's in the same wind. Unseen winds have rings.
 pub fn draw(env: &str, roses: &[Rose], format: Format) -> Picture {
     let titles: Vec<String> = roses.iter().map(|rose| title(&rose.method)).collect();
-    let looks: Vec<Look> =
-        (0..roses.len()).map(|place| Look::plain(&roses[place].method, place, roses.len())).collect();
+    let looks: Vec<SeriesStyle> =
+        (0..roses.len()).map(|place| SeriesStyle::plain(&roses[place].method, place, roses.len())).collect();
     let entries: Vec<(Mark, &str)> =
         looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
     let sheet = format.sheet(300.0, &entries);
@@ -76,7 +76,13 @@ pub fn draw(env: &str, roses: &[Rose], format: Format) -> Picture {
 }
 
 /// One circle of what `of` makes of each wind's return.
-fn circle(svg: &mut Svg, rect: Rect, roses: &[Rose], looks: &[Look], of: impl Fn(u64, f64) -> Option<f64>) {
+fn circle(
+    svg: &mut Svg,
+    rect: Rect,
+    roses: &[Rose],
+    looks: &[SeriesStyle],
+    of: impl Fn(u64, f64) -> Option<f64>,
+) {
     let centre = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0);
     let radius = rect.height.min(rect.width) / 2.0 - 10.0;
     let values = roses.iter().flat_map(|rose| rose.winds.iter().filter_map(|(wind, (_, r))| of(*wind, *r)));

@@ -19,10 +19,10 @@ const UNTOLD: [(&str, f64, f64, f64); 3] =
 /// What each thing leaves in the folder, as measured on the same: data, a belief, an agent, rows. A checkpoint (0.3 MB of a
 /// belief, 16 MB of an agent) is written twenty times.
 const PRINTS: [Prints; 4] = [
-    Prints { files: 8.0, kept: 1.3e7, written: 1.3e7 },
-    Prints { files: 4.0, kept: 3e5, written: 6e6 },
-    Prints { files: 5.0, kept: 1.6e7, written: 3.3e8 },
-    Prints { files: 5.0, kept: 1e5, written: 1e5 },
+    Prints { files: 8.0, stored: 1.3e7, written: 1.3e7 },
+    Prints { files: 4.0, stored: 3e5, written: 6e6 },
+    Prints { files: 5.0, stored: 1.6e7, written: 3.3e8 },
+    Prints { files: 5.0, stored: 1e5, written: 1e5 },
 ];
 
 /// CPU seconds of one trained unit, as its rows and its curve tell.

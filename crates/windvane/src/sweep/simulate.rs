@@ -36,7 +36,7 @@ pub struct Prints {
     /// Files that stay.
     pub files: f64,
     /// Bytes that stay.
-    pub kept: f64,
+    pub stored: f64,
     /// Bytes written, with what is replaced on the way.
     pub written: f64,
 }
@@ -66,7 +66,7 @@ pub struct Outcome {
     /// Files in the end.
     pub files: f64,
     /// Bytes in the end.
-    pub kept: f64,
+    pub stored: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -234,7 +234,7 @@ impl House<'_> {
         let prints = self.work[unit].needs[stage].prints;
         self.made[self.needs[unit][stage]] = Made::Yes;
         self.outcome.files += prints.files;
-        self.outcome.kept += prints.kept;
+        self.outcome.stored += prints.stored;
         core.at = Some((unit, stage + 1));
     }
 }
@@ -244,7 +244,11 @@ mod tests {
     use super::*;
 
     fn product(name: &str, seconds: f64) -> Product {
-        Product { name: name.to_owned(), seconds, prints: Prints { files: 1.0, kept: 10.0, written: 100.0 } }
+        Product {
+            name: name.to_owned(),
+            seconds,
+            prints: Prints { files: 1.0, stored: 10.0, written: 100.0 },
+        }
     }
 
     /// Units of 10 seconds each that share a belief of 100 seconds in groups of `group`.

@@ -56,7 +56,7 @@ pub(super) fn do_all(
     let mut board = Board::new(sweep)?;
     let mut running: Vec<Job> = Vec::new();
     let mut waiting = false;
-    for look in 0_u32.. {
+    for poll in 0_u32.. {
         board.reap(&mut running)?;
         let stop = interrupt.load(Ordering::Relaxed);
         while !stop && running.len() < jobs {
@@ -76,7 +76,7 @@ pub(super) fn do_all(
         if stop {
             stop_all(&mut running)?;
         }
-        if look % SELDOM == 0 {
+        if poll % SELDOM == 0 {
             board.show(&running)?;
         }
         std::thread::sleep(POLL);

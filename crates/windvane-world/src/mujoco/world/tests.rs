@@ -151,11 +151,11 @@ fn a_diverging_simulation_names_context_and_step() {
     let positions = ant.positions().try_into().unwrap();
     ant.place(&positions, &[1e11; 14]);
     let (spec, gears) = (world.spec.clone(), Gears::HEALTHY);
-    let mut walk = Walk { spec, context: ContextId(3), gears, ant, steps: 16 };
+    let mut env = AntEnv { spec, context: ContextId(3), gears, ant, steps: 16 };
     let mut obs = vec![0.0; POSTURE];
-    let error = walk.step(Action::Continuous(&[0.0; MOTORS]), &mut obs).unwrap_err().to_string();
+    let error = env.step(Action::Continuous(&[0.0; MOTORS]), &mut obs).unwrap_err().to_string();
     let start = "ant-wind: context 3, step 17: the simulation diverged: its velocities";
     assert!(error.starts_with(start), "{error}");
-    walk.reset(Start::Fixed, &mut stream(0, "start", &[]), &mut obs).unwrap();
-    walk.step(Action::Continuous(&[0.0; MOTORS]), &mut obs).unwrap();
+    env.reset(Start::Fixed, &mut stream(0, "start", &[]), &mut obs).unwrap();
+    env.step(Action::Continuous(&[0.0; MOTORS]), &mut obs).unwrap();
 }

@@ -115,7 +115,7 @@ pub fn multiply_adds() -> u64 {
     MULTIPLY_ADDS.load(Ordering::Relaxed)
 }
 
-/// Multiplies two matrices of 512 x 512 over and over, as the yardstick of what this machine can do: multiply-adds done.
+/// Multiplies two matrices of 512 x 512 over and over, as the measure of what this machine can do: multiply-adds done.
 pub fn product_rate(times: usize) -> u64 {
     const N: usize = 512;
     let (mut a, mut c) = (Buffer::new(N * N), Buffer::new(N * N));

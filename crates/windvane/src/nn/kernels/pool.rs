@@ -1,7 +1,7 @@
 //! Memory for tensors, used again instead of given back.
 //!
 //! A training step makes and drops the same sizes over and over. Given back to the system, each buffer's pages would be
-//! cleared and mapped anew every step; kept here, they are warm. Buffers begin on a cache line, which the matrix product
+//! cleared and mapped anew every step; pooled, they are warm. Buffers begin on a cache line, which the matrix product
 //! needs for its full speed.
 #![allow(unsafe_code)]
 
@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Floats in a cache line.
 const LINE: usize = 16;
-/// Bytes kept at most; beyond it, buffers go back to the system.
-const KEPT: usize = 1 << 29;
+/// Bytes held at most; beyond it, buffers go back to the system.
+const LARGEST_POOL: usize = 1 << 29;
 
 /// A cache line of floats.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -48,7 +48,7 @@ impl Buffer {
         let count = len.div_ceil(LINE);
         let mut pool = pool();
         // A little more than asked for is better than more memory.
-        let fitting = pool.free.range_mut(count..=count + count / 4).find_map(|(_, kept)| kept.pop());
+        let fitting = pool.free.range_mut(count..=count + count / 4).find_map(|(_, buffers)| buffers.pop());
         pool.bytes -= fitting.as_ref().map_or(0, |lines| lines.len() * size_of::<Line>());
         drop(pool);
         Self { lines: fitting.unwrap_or_else(|| vec![Line::zeroed(); count]), len }
@@ -91,7 +91,7 @@ impl Drop for Buffer {
         }
         let bytes = lines.len() * size_of::<Line>();
         let mut pool = pool();
-        if pool.bytes + bytes <= KEPT {
+        if pool.bytes + bytes <= LARGEST_POOL {
             pool.bytes += bytes;
             pool.free.entry(lines.len()).or_default().push(lines);
         }

@@ -100,14 +100,14 @@ per_level! {
         }
     }
 
-    /// Turns the gradient of an activation's output into that of its input. `kept` is the slope for GELU and the output for
+    /// Turns the gradient of an activation's output into that of its input. `saved` is the slope for GELU and the output for
     /// the others.
-    pub(crate) fn activate_backward(act: Act, grad: &mut [f32], kept: &[f32]) {
+    pub(crate) fn activate_backward(act: Act, grad: &mut [f32], saved: &[f32]) {
         match act {
             Act::None => {}
-            Act::Relu => grad.iter_mut().zip(kept).for_each(|(g, &y)| *g = if y > 0.0 { *g } else { 0.0 }),
-            Act::Gelu => grad.iter_mut().zip(kept).for_each(|(g, &slope)| *g *= slope),
-            Act::Tanh => grad.iter_mut().zip(kept).for_each(|(g, &y)| *g *= y.mul_add(-y, 1.0)),
+            Act::Relu => grad.iter_mut().zip(saved).for_each(|(g, &y)| *g = if y > 0.0 { *g } else { 0.0 }),
+            Act::Gelu => grad.iter_mut().zip(saved).for_each(|(g, &slope)| *g *= slope),
+            Act::Tanh => grad.iter_mut().zip(saved).for_each(|(g, &y)| *g *= y.mul_add(-y, 1.0)),
         }
     }
 

@@ -26,22 +26,22 @@ pub(super) struct CatLinear(pub(super) Act);
 pub(super) struct GroupedLinear(pub(super) Act, pub(super) Items);
 
 /// What an activation's way back needs: GELU's slope, the output of the others, nothing without one.
-type Kept<const N: usize> = ([Option<FlexTensor>; N], Option<FlexTensor>);
+type Saved<const N: usize> = ([Option<FlexTensor>; N], Option<FlexTensor>);
 
 impl Fused<3> for Linear {
-    type Kept = Kept<2>;
+    type Saved = Saved<2>;
 
-    fn forward(&self, inputs: [FlexTensor; 3], wanted: [bool; 3]) -> (FlexTensor, Option<Kept<2>>) {
+    fn forward(&self, inputs: [FlexTensor; 3], wanted: [bool; 3]) -> (FlexTensor, Option<Saved<2>>) {
         let [x, w, b] = inputs.map(rows);
         let y = Buffer::new(dims(&x)[0] * dims(&w)[1]);
         let (y, slope) = activated(self.0, &x, &w, y, Start::Bias(values(&b)), wanted.contains(&true));
-        let kept = [wanted[1].then_some(x), wanted[0].then_some(w)];
-        (y, Some((kept, slope)))
+        let saved = [wanted[1].then_some(x), wanted[0].then_some(w)];
+        (y, Some((saved, slope)))
     }
 
     fn backward(
         self,
-        ([x, w], slope): Kept<2>,
+        ([x, w], slope): Saved<2>,
         grad: FlexTensor,
         wanted: [bool; 3],
     ) -> [Option<FlexTensor>; 3] {
@@ -51,9 +51,9 @@ impl Fused<3> for Linear {
 }
 
 impl Fused<4> for LinearOnto {
-    type Kept = [Option<FlexTensor>; 2];
+    type Saved = [Option<FlexTensor>; 2];
 
-    fn forward(&self, inputs: [FlexTensor; 4], wanted: [bool; 4]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 4], wanted: [bool; 4]) -> (FlexTensor, Option<Self::Saved>) {
         let [x, w, b, onto] = inputs.map(rows);
         let shape = dims(&onto);
         let mut y = Buffer::new(shape[0] * shape[1]);
@@ -65,7 +65,7 @@ impl Fused<4> for LinearOnto {
         (tensor(y, shape), Some([wanted[1].then_some(x), wanted[0].then_some(w)]))
     }
 
-    fn backward(self, [x, w]: Self::Kept, grad: FlexTensor, wanted: [bool; 4]) -> [Option<FlexTensor>; 4] {
+    fn backward(self, [x, w]: Self::Saved, grad: FlexTensor, wanted: [bool; 4]) -> [Option<FlexTensor>; 4] {
         let (grad, sums) = activate_backward(Act::None, grad, None, wanted[2]);
         let (x_grad, w_grad) = (w.map(|w| left_grad(&grad, &w)), x.map(|x| right_grad(&x, &grad)));
         [x_grad, w_grad, sums, wanted[3].then_some(grad)]
@@ -73,9 +73,9 @@ impl Fused<4> for LinearOnto {
 }
 
 impl Fused<5> for CatLinear {
-    type Kept = Kept<4>;
+    type Saved = Saved<4>;
 
-    fn forward(&self, inputs: [FlexTensor; 5], wanted: [bool; 5]) -> (FlexTensor, Option<Kept<4>>) {
+    fn forward(&self, inputs: [FlexTensor; 5], wanted: [bool; 5]) -> (FlexTensor, Option<Saved<4>>) {
         let [x1, w1, x2, w2, b] = inputs.map(rows);
         let shape = [dims(&x1)[0], dims(&w1)[1]];
         let mut y = Buffer::new(shape[0] * shape[1]);
@@ -87,12 +87,12 @@ impl Fused<5> for CatLinear {
 
     fn backward(
         self,
-        (kept, slope): Kept<4>,
+        (saved, slope): Saved<4>,
         grad: FlexTensor,
         wanted: [bool; 5],
     ) -> [Option<FlexTensor>; 5] {
         let (grad, sums) = activate_backward(self.0, grad, slope.as_ref(), wanted[4]);
-        let [x1, w1, x2, w2] = kept;
+        let [x1, w1, x2, w2] = saved;
         let left = |w: Option<FlexTensor>| w.map(|w| left_grad(&grad, &w));
         let right = |x: Option<FlexTensor>| x.map(|x| right_grad(&x, &grad));
         [left(w1), right(x1), left(w2), right(x2), sums]
@@ -101,9 +101,9 @@ impl Fused<5> for CatLinear {
 
 impl Fused<5> for GroupedLinear {
     /// Also the number of groups, and of items in each.
-    type Kept = (Kept<4>, [usize; 2]);
+    type Saved = (Saved<4>, [usize; 2]);
 
-    fn forward(&self, inputs: [FlexTensor; 5], wanted: [bool; 5]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 5], wanted: [bool; 5]) -> (FlexTensor, Option<Self::Saved>) {
         let [x, wx, group, wc, b] = inputs.map(rows);
         let ([count, _], [groups, _], width) = (dims(&x), dims(&group), dims(&wx)[1]);
         let items = match self.1 {
@@ -127,8 +127,8 @@ impl Fused<5> for GroupedLinear {
         (y, Some((([keep(1, x), keep(0, wx), keep(3, group), keep(2, wc)], slope), [groups, items])))
     }
 
-    fn backward(self, kept: Self::Kept, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
-        let (([x, wx, group, wc], slope), [groups, items]) = kept;
+    fn backward(self, saved: Self::Saved, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
+        let (([x, wx, group, wc], slope), [groups, items]) = saved;
         let (grad, _) = activate_backward(self.0, grad, slope.as_ref(), false);
         let width = dims(&grad)[1];
         let mut common = Buffer::zeros(groups * width); // each group's sum over its items
@@ -194,12 +194,12 @@ fn activated(
     let (x, w) = (Mat::new(values(x), n, i), Mat::new(values(w), i, o));
     gemm_act(Level::current(), x, w, MatMut::new(&mut y, n, o), start, act, slope.as_deref_mut());
     let y = tensor(y, [n, o]);
-    let kept = match act {
+    let saved = match act {
         Act::None => None,
         Act::Gelu => slope.map(|slope| tensor(slope, [n, o])),
         Act::Relu | Act::Tanh => wanted.then(|| y.clone()),
     };
-    (y, kept)
+    (y, saved)
 }
 
 /// `grad w^T`: the gradient of the left matrix of a product.
@@ -237,30 +237,30 @@ pub(super) fn activate(
     }
     par::chunks(&mut y, block, |_, y| kernel::activate(Level::current(), act, y));
     let y = tensor(y, shape);
-    let kept = (wanted && act != Act::None).then(|| y.clone());
-    (y, kept)
+    let saved = (wanted && act != Act::None).then(|| y.clone());
+    (y, saved)
 }
 
 /// The gradient of the activation's input, and its sum over rows where it is wanted.
 pub(super) fn activate_backward(
     act: Act,
     grad: FlexTensor,
-    kept: Option<&FlexTensor>,
+    saved: Option<&FlexTensor>,
     sum: bool,
 ) -> (FlexTensor, Option<FlexTensor>) {
     let [n, width] = dims(&grad);
     let block = BLOCK * width;
-    let Some(kept) = kept else {
+    let Some(saved) = saved else {
         let grad = rows(grad);
         let sums = sum.then(|| tensor(column_sums(values(&grad), n, width), [1, width]));
         return (grad, sums);
     };
     let mut grad = own(grad);
-    let kept = values(kept);
+    let saved = values(saved);
     let mut partial = Buffer::zeros(if sum { n.div_ceil(BLOCK) * width } else { n.div_ceil(BLOCK) });
     let step = [block, if sum { width } else { 1 }];
     par::chunks2(grad.storage_mut(), &mut partial, step, |i, grad, partial| {
-        kernel::activate_backward(Level::current(), act, grad, &kept[i * block..i * block + grad.len()]);
+        kernel::activate_backward(Level::current(), act, grad, &saved[i * block..i * block + grad.len()]);
         if sum {
             kernel::add_rows(Level::current(), grad, partial);
         }

@@ -35,9 +35,9 @@ fn times(x: &[f32], g: &[f32], [n, d]: [usize; 2], start: Start<'_>, out: &mut [
 
 impl Fused<5> for FbLoss {
     /// The gradients of `f0`, `f1` and `b`.
-    type Kept = [FlexTensor; 3];
+    type Saved = [FlexTensor; 3];
 
-    fn forward(&self, inputs: [FlexTensor; 5], _: [bool; 5]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 5], _: [bool; 5]) -> (FlexTensor, Option<Self::Saved>) {
         let [f0, f1, b, target_f, target_b] = inputs.map(rows);
         let (shape, level) = (dims(&b), Level::current());
         let [n, d] = shape;
@@ -75,11 +75,11 @@ impl Fused<5> for FbLoss {
         (scalar(loss as f32), Some([f0, f1, tensor(b_grad, shape)]))
     }
 
-    fn backward(self, kept: Self::Kept, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
+    fn backward(self, saved: Self::Saved, grad: FlexTensor, wanted: [bool; 5]) -> [Option<FlexTensor>; 5] {
         assert!(!wanted[3] && !wanted[4], "the target of the loss is a constant");
         let scale = number(&grad);
         let mut wanted = wanted.into_iter();
-        let [f0, f1, b] = kept.map(|kept| (wanted.next() == Some(true)).then(|| scaled(kept, scale)));
+        let [f0, f1, b] = saved.map(|saved| (wanted.next() == Some(true)).then(|| scaled(saved, scale)));
         [f0, f1, b, None, None]
     }
 }

@@ -13,13 +13,13 @@ use std::fmt::Debug;
 /// An operation of `N` inputs with a forward and a backward pass on the processor.
 pub(super) trait Fused<const N: usize>: Debug + Send + 'static {
     /// What the backward pass needs.
-    type Kept: Clone + Debug + Send + 'static;
+    type Saved: Clone + Debug + Send + 'static;
 
     /// The output, and what to keep where some input wants a gradient.
-    fn forward(&self, inputs: [FlexTensor; N], wanted: [bool; N]) -> (FlexTensor, Option<Self::Kept>);
+    fn forward(&self, inputs: [FlexTensor; N], wanted: [bool; N]) -> (FlexTensor, Option<Self::Saved>);
 
     /// The gradient of each wanted input, from that of the output.
-    fn backward(self, kept: Self::Kept, grad: FlexTensor, wanted: [bool; N]) -> [Option<FlexTensor>; N];
+    fn backward(self, saved: Self::Saved, grad: FlexTensor, wanted: [bool; N]) -> [Option<FlexTensor>; N];
 }
 
 /// Whether the kernels apply: single precision on the processor. Everything else is composed of plain tensor calls.
@@ -52,10 +52,10 @@ pub(super) fn run<F: Fused<N>, const N: usize, const D: usize>(op: F, inputs: [T
         x
     });
     let guards = guards.try_into().unwrap_or_else(|_| unreachable!("one guard per input"));
-    let (output, kept) = op.forward(inputs, wanted);
+    let (output, saved) = op.forward(inputs, wanted);
     let prepared = Recorded(op).prepare::<NoCheckpointing>(guards).compute_bound().stateful();
-    let output = match (prepared, kept) {
-        (OpsKind::Tracked(prepared), Some(kept)) => prepared.finish(kept, output),
+    let output = match (prepared, saved) {
+        (OpsKind::Tracked(prepared), Some(saved)) => prepared.finish(saved, output),
         (OpsKind::UnTracked(prepared), _) => prepared.finish(output),
         (OpsKind::Tracked(_), None) => {
             unreachable!("an operation keeps its state where a gradient is wanted")
@@ -87,9 +87,9 @@ pub(super) fn indices(x: Tensor<1, Int>) -> Vec<usize> {
 struct Recorded<F>(F);
 
 impl<F: Fused<N>, const N: usize> Backward<Flex, N> for Recorded<F> {
-    type State = F::Kept;
+    type State = F::Saved;
 
-    fn backward(self, ops: Ops<F::Kept, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<F::Saved, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let grad = gradients.consume::<Flex>(&ops.node);
         let wanted = ops.parents.each_ref().map(Option::is_some);
         let grads = self.0.backward(ops.state, grad, wanted);

@@ -44,9 +44,9 @@ fn scatter(from: &[f32], width: usize, members: &[usize], to: &mut [f32]) {
 
 impl Fused<3> for SelectHeads {
     /// The rows of x, head by head, and the weights.
-    type Kept = (FlexTensor, FlexTensor);
+    type Saved = (FlexTensor, FlexTensor);
 
-    fn forward(&self, inputs: [FlexTensor; 3], _: [bool; 3]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 3], _: [bool; 3]) -> (FlexTensor, Option<Self::Saved>) {
         let [x, w, b] = inputs.map(rows);
         let ([n, i], [_, all]) = (dims(&x), dims(&w));
         let width = all / self.members.len();
@@ -69,7 +69,7 @@ impl Fused<3> for SelectHeads {
 
     fn backward(
         self,
-        (sorted, w): Self::Kept,
+        (sorted, w): Self::Saved,
         grad: FlexTensor,
         wanted: [bool; 3],
     ) -> [Option<FlexTensor>; 3] {
@@ -114,7 +114,7 @@ impl Fused<3> for SelectHeads {
 pub(super) struct GreedyHeads;
 
 impl Fused<2> for GreedyHeads {
-    type Kept = ();
+    type Saved = ();
 
     fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<()>) {
         let [f, z] = inputs.map(rows);

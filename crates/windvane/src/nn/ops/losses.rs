@@ -22,9 +22,9 @@ pub(super) struct OrthoLoss;
 
 impl Fused<3> for PairLoss {
     /// `f`, `b` and the gradient of `M = f b^T`.
-    type Kept = (FlexTensor, FlexTensor, FlexTensor);
+    type Saved = (FlexTensor, FlexTensor, FlexTensor);
 
-    fn forward(&self, inputs: [FlexTensor; 3], _: [bool; 3]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 3], _: [bool; 3]) -> (FlexTensor, Option<Self::Saved>) {
         let [f, b, target] = inputs.map(rows);
         let ([n, d], [columns, _]) = (dims(&f), dims(&b));
         let mut m = Buffer::new(n * columns); // [n, columns]
@@ -53,7 +53,12 @@ impl Fused<3> for PairLoss {
         (scalar(loss as f32), Some((f, b, tensor(m, [n, columns]))))
     }
 
-    fn backward(self, (f, b, m): Self::Kept, grad: FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+    fn backward(
+        self,
+        (f, b, m): Self::Saved,
+        grad: FlexTensor,
+        wanted: [bool; 3],
+    ) -> [Option<FlexTensor>; 3] {
         assert!(!wanted[2], "the target of the pair loss is a constant");
         let scale = number(&grad);
         let ([n, columns], d) = (dims(&m), dims(&f)[1]);
@@ -74,7 +79,7 @@ impl Fused<3> for PairLoss {
 
 impl Fused<1> for OrthoLoss {
     /// The gradient.
-    type Kept = FlexTensor;
+    type Saved = FlexTensor;
 
     fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<FlexTensor>) {
         // The sum over all pairs of rows of (b_i . b_j)^2 is the squared norm of b^T b, which is d x d instead of n x n.
@@ -91,8 +96,8 @@ impl Fused<1> for OrthoLoss {
         (scalar(loss as f32), Some(tensor(grad, [n, d])))
     }
 
-    fn backward(self, kept: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        [Some(scaled(kept, number(&grad)))]
+    fn backward(self, saved: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        [Some(scaled(saved, number(&grad)))]
     }
 }
 
@@ -101,14 +106,14 @@ impl Fused<1> for OrthoLoss {
 pub(super) struct Products;
 
 impl Fused<2> for Products {
-    type Kept = (FlexTensor, FlexTensor);
+    type Saved = (FlexTensor, FlexTensor);
 
-    fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<Self::Saved>) {
         let [a, b] = inputs.map(rows);
         (left_grad(&a, &b), Some((a, b)))
     }
 
-    fn backward(self, (a, b): Self::Kept, grad: FlexTensor, wanted: [bool; 2]) -> [Option<FlexTensor>; 2] {
+    fn backward(self, (a, b): Self::Saved, grad: FlexTensor, wanted: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let grad = rows(grad);
         let ([n, columns], [_, d]) = (dims(&grad), dims(&a));
         let a_grad = wanted[0].then(|| {

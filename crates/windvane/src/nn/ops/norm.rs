@@ -30,7 +30,7 @@ pub(super) struct Normalised {
 }
 
 impl Fused<3> for LayerNorm {
-    type Kept = Normalised;
+    type Saved = Normalised;
 
     fn forward(&self, inputs: [FlexTensor; 3], wanted: [bool; 3]) -> (FlexTensor, Option<Normalised>) {
         let [x, gain, shift] = inputs.map(rows);
@@ -46,8 +46,8 @@ impl Fused<3> for LayerNorm {
         (y, Some(Normalised { x, gain, stats: Arc::new(stats), act }))
     }
 
-    fn backward(self, kept: Normalised, grad: FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        let Normalised { x, gain, stats, act } = kept;
+    fn backward(self, saved: Normalised, grad: FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let Normalised { x, gain, stats, act } = saved;
         let (grad, _) = activate_backward(self.0, grad, act.as_ref(), false);
         let mut grad = own(grad);
         let [n, width] = dims(&grad);
@@ -80,9 +80,9 @@ impl Fused<3> for LayerNorm {
 
 impl Fused<1> for Sphere {
     /// The output and the rows' lengths.
-    type Kept = (FlexTensor, Arc<Vec<f32>>);
+    type Saved = (FlexTensor, Arc<Vec<f32>>);
 
-    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<Self::Saved>) {
         let [x] = inputs.map(rows);
         let [n, width] = dims(&x);
         let mut y = Buffer::new(n * width);
@@ -92,7 +92,7 @@ impl Fused<1> for Sphere {
         (y.clone(), Some((y, Arc::new(norms))))
     }
 
-    fn backward(self, (y, norms): Self::Kept, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+    fn backward(self, (y, norms): Self::Saved, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         let mut grad = own(grad);
         let width = dims(&grad)[1];
         let smallest = SMALLEST_NORM as f32;

@@ -20,7 +20,7 @@ pub(super) struct PairKernels {
 }
 
 /// Inputs, output and what else the way back needs, and the shape of the bias.
-type Kept = ([FlexTensor; 5], FlexTensor, Arc<Vec<Seen>>, [usize; 2]);
+type Saved = ([FlexTensor; 5], FlexTensor, Arc<Vec<Seen>>, [usize; 2]);
 
 impl PairKernels {
     /// The sizes of a context.
@@ -47,9 +47,9 @@ impl PairKernels {
 }
 
 impl Fused<5> for PairKernels {
-    type Kept = Kept;
+    type Saved = Saved;
 
-    fn forward(&self, inputs: [FlexTensor; 5], _: [bool; 5]) -> (FlexTensor, Option<Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 5], _: [bool; 5]) -> (FlexTensor, Option<Saved>) {
         let [q, k, bias, r, log_r] = inputs.map(rows);
         let (shape, kernels) = (dims(&bias), self.averages + self.maxima);
         let root = ((dims(&q)[1] / kernels) as f32).sqrt();
@@ -67,7 +67,7 @@ impl Fused<5> for PairKernels {
 
     fn backward(
         self,
-        (inputs, out, seen, shape): Kept,
+        (inputs, out, seen, shape): Saved,
         grad: FlexTensor,
         wanted: [bool; 5],
     ) -> [Option<FlexTensor>; 5] {

@@ -43,9 +43,9 @@ impl SetAttention {
 
 impl Fused<1> for SetAttention {
     /// Input, output, and each attention row's largest score and sum.
-    type Kept = (FlexTensor, FlexTensor, Arc<Vec<[f32; 2]>>);
+    type Saved = (FlexTensor, FlexTensor, Arc<Vec<[f32; 2]>>);
 
-    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<Self::Saved>) {
         let [qkv] = inputs.map(rows);
         let [n, triple] = dims(&qkv);
         let (tokens, width) = (n / self.lengths.len().max(1), triple / 3);
@@ -62,7 +62,7 @@ impl Fused<1> for SetAttention {
 
     fn backward(
         self,
-        (qkv, out, stats): Self::Kept,
+        (qkv, out, stats): Self::Saved,
         grad: FlexTensor,
         _: [bool; 1],
     ) -> [Option<FlexTensor>; 1] {
@@ -107,9 +107,9 @@ impl PlacedAttention {
 
 impl Fused<2> for PlacedAttention {
     /// Input, output, each attention row's largest score and sum, the bias of every pair, and the bias as it was given.
-    type Kept = (FlexTensor, FlexTensor, Arc<Vec<[f32; 2]>>, FlexTensor, [usize; 2]);
+    type Saved = (FlexTensor, FlexTensor, Arc<Vec<[f32; 2]>>, FlexTensor, [usize; 2]);
 
-    fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<Self::Kept>) {
+    fn forward(&self, inputs: [FlexTensor; 2], _: [bool; 2]) -> (FlexTensor, Option<Self::Saved>) {
         let [qkv, bias] = inputs.map(rows);
         let [n, triple] = dims(&qkv);
         let (tokens, width) = (n / self.lengths.len().max(1), triple / 3);
@@ -128,7 +128,7 @@ impl Fused<2> for PlacedAttention {
 
     fn backward(
         self,
-        (qkv, out, stats, spread, shape): Self::Kept,
+        (qkv, out, stats, spread, shape): Self::Saved,
         grad: FlexTensor,
         wanted: [bool; 2],
     ) -> [Option<FlexTensor>; 2] {
@@ -165,7 +165,7 @@ impl Fused<2> for PlacedAttention {
 
 impl Fused<1> for SetMean {
     /// The number of rows.
-    type Kept = usize;
+    type Saved = usize;
 
     fn forward(&self, inputs: [FlexTensor; 1], _: [bool; 1]) -> (FlexTensor, Option<usize>) {
         let [x] = inputs.map(rows);
