@@ -11,6 +11,7 @@ mod learn;
 mod listing;
 mod manners;
 mod reproduce;
+mod results;
 mod worlds;
 
 use serde_json::Value;

@@ -7,7 +7,7 @@ use super::loss;
 use super::networks::{ForwardValue, TwoInputNet, repeat_rows};
 use super::observations::{ObservationModel, States, in_groups};
 use super::target::policy;
-use super::tasks::{TaskDistribution, TaskDraws, Tasks};
+use super::tasks::{TaskDistribution, TaskDraws, Tasks, of_goals};
 use super::trainer::FbObjective;
 use crate::data::Replay;
 use crate::data::replay::Transitions;
@@ -277,19 +277,9 @@ impl FbObjective for ObservationObjective {
             }
         }
         let weights = model.params.weights();
-        let tasks = draws.on_device(device, None, |single| {
-            if config.hindsight_states == 1 && !config.centred_goals {
-                return model.b(&weights, &replay.encoded(single));
-            }
-            let mean = |rows: Vec<i64>| {
-                let b = model.b(&weights, &replay.encoded(upload_indices(rows, device))); // [tasks * states, d]
-                let b = b.reshape([chosen.len(), config.hindsight_states, config.dim]);
-                b.mean_dim(1).reshape([chosen.len(), config.dim])
-            };
-            let z = mean(goals);
-            let z = if config.centred_goals { z - mean(usual) } else { z };
-            ops::sphere(z, (config.dim as f32).sqrt()) // [tasks, d]
-        });
+        let b = |rows| model.b(&weights, &replay.encoded(upload_indices(rows, device))); // [tasks * states, d]
+        let usual = config.centred_goals.then(|| b(usual));
+        let tasks = draws.on_device(device, None, |_| of_goals(b(goals), usual, config.hindsight_states));
         let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));
         let chosen = upload_indices(chosen, device);

@@ -137,6 +137,20 @@ impl<'a> TaskDraws<'a> {
     }
 }
 
+/// Task vectors of goals: the mean of `b`, B of `states` states for each, less that of as many `usual` ones, at length sqrt(d);
+/// both `[tasks * states, d]`.
+pub(crate) fn of_goals(b: Tensor<2>, usual: Option<Tensor<2>>, states: usize) -> Tensor<2> {
+    let [rows, dim] = b.dims();
+    let mean =
+        |b: Tensor<2>| b.reshape([rows / states, states, dim]).mean_dim(1).reshape([rows / states, dim]);
+    let z = match usual {
+        Some(usual) => mean(b) - mean(usual),
+        None if states == 1 => return b,
+        None => mean(b),
+    };
+    ops::sphere(z, (dim as f32).sqrt()) // [tasks, d]
+}
+
 /// A signed reward on a few states: 1 to 24 of them (log-uniform), weights U(.1, 1), negative with chance U(0, .8), the first
 /// positive.
 fn mixture(rng: &mut Rng, reward: &mut [f32], mut state: impl FnMut(&mut Rng) -> usize) {
@@ -146,5 +160,24 @@ fn mixture(rng: &mut Rng, reward: &mut [f32], mut state: impl FnMut(&mut Rng) ->
         let weight: f32 = rng.random_range(0.1..1.0);
         let sign = if i > 0 && rng.random_bool(negative) { -1.0 } else { 1.0 };
         reward[state(rng)] += sign * weight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::read;
+
+    #[test]
+    fn centred_goals_say_what_a_future_has_beyond_its_context() {
+        let device = Device::flex();
+        let two = |values: [f32; 4]| upload::<2>(values.to_vec(), [2, 2], &device);
+        let z = |usual| read(of_goals(two([3.0, 5.0, 1.0, 5.0]), usual, 2));
+        let near =
+            |z: Vec<f32>, expected: [f32; 2]| z.iter().zip(expected).all(|(z, e)| (z - e).abs() < 1e-5);
+        let long = 2.0_f32.sqrt();
+        assert!(near(z(None), [long * 2.0 / 29.0_f32.sqrt(), long * 5.0 / 29.0_f32.sqrt()]));
+        // All of the context has as much of the second coordinate: no wish.
+        assert!(near(z(Some(two([0.0, 5.0, 2.0, 5.0]))), [long, 0.0]));
     }
 }
