@@ -81,6 +81,9 @@ pub fn legend_below(svg: &mut Svg, sheet: &Sheet, below: f64, entries: &[(Mark, 
     }
 }
 
+/// Length of a dash where all are alike.
+pub const DASH: f64 = 5.0;
+
 /// How a series is drawn, so that one that lies on another leaves it visible: each is narrower than the one before, and every
 /// other one is dashed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,8 +96,8 @@ pub struct SeriesStyle {
 impl SeriesStyle {
     /// The style of a method's series, number `place` of `count`.
     pub fn of(method: &str, place: usize, count: usize) -> Self {
-        let dash = (place % 2 == 1).then_some(5.0);
-        Self { dash, ..Self::plain(method, place, count) }
+        let plain = Self::plain(method, place, count);
+        if place % 2 == 1 { plain.dashed(DASH) } else { plain }
     }
 
     /// The same without dashes, where dashes mean something else.
@@ -108,10 +111,10 @@ impl SeriesStyle {
         (0..count).step_by(2).chain((1..count).step_by(2))
     }
 
-    /// In dashes.
+    /// In dashes of this length.
     #[must_use]
-    pub fn dashed(self) -> Self {
-        Self { dash: Some(5.0), ..self }
+    pub fn dashed(self, dash: f64) -> Self {
+        Self { dash: Some(dash), ..self }
     }
 
     /// Its mark in a legend.
@@ -122,7 +125,7 @@ impl SeriesStyle {
     /// Its line.
     pub fn line(self) -> Style {
         let style = Style::line(self.colour, self.width);
-        // Ends are round: a dash is longer than it is told by its own width, and a gap shorter.
+        // Ends are round: a dash is drawn longer by its own width, and a gap shorter.
         self.dash.map_or(style, |dash| style.dashed(dash + self.width))
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of results: ablations, learning curves, performance profiles.
 
-use super::chart::{Format, SeriesStyle, banded, legend_below, measure, named_panel};
+use super::chart::{DASH, Format, SeriesStyle, banded, legend_below, measure, named_panel};
 use super::results::AblationResults;
 use crate::eval::BeliefMode;
 use crate::stats::table::{COLUMNS, Line};
@@ -45,7 +45,7 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
     if lines.iter().any(|line| line.method == "bayes-frozen") {
         entries.push((Mark::Line(Ink::LINE), "exact ceiling of a frozen belief"));
     }
-    entries.push((style("").dashed().mark(), "dashed: belief goes on learning"));
+    entries.push((style("").dashed(DASH).mark(), "dashed: belief goes on learning"));
     let sheet = format.sheet(230.0, &entries);
     let seeds = if lines.iter().any(|line| line.seeds > 1) {
         "mean over seeds with 95% bootstrap interval"
@@ -73,7 +73,12 @@ pub fn ablation(results: &AblationResults, env: &str, format: Format) -> Picture
                 }
             }
             let style = style(&policy);
-            banded(&mut svg, &axes, &points, if mode == BeliefMode::Online { style.dashed() } else { style });
+            banded(
+                &mut svg,
+                &axes,
+                &points,
+                if mode == BeliefMode::Online { style.dashed(DASH) } else { style },
+            );
         }
         axes.frame(&mut svg);
         axes.label(&mut svg, about.axis, if sheet.is_leftmost(index) { measure(env) } else { "" });

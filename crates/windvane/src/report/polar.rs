@@ -2,6 +2,7 @@
 
 use super::chart::{Format, SeriesStyle, colour_of, legend_below};
 use crate::eval::BeliefMode;
+use crate::methods::METHODS;
 use crate::planner::Planner;
 use crate::stats::{self, table::title};
 use crate::sweep::Row;
@@ -14,6 +15,10 @@ use windvane_world::picture::{Anchor, Ink, Mark, Picture, Rect, Style, Svg, Text
 const DIRECTIONS: u64 = 20;
 /// The task whose returns are shown.
 const TASK: &str = "forward";
+/// The expert that is given the wind.
+const ORACLE: &str = "oracle";
+/// Dashes of the other reference policies, which are all of one colour.
+const DASHES: [f64; 4] = [9.0, 6.0, 3.0, 1.0];
 
 /// The mean return of one method or reference policy in each wind, belief frozen, F alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,23 +59,29 @@ pub fn roses(rows: &[&Row]) -> Vec<Rose> {
 /// Draws two circles: returns, and returns as shares of the oracle's in the same wind. Unseen winds have rings.
 pub fn draw(env: &str, roses: &[Rose], format: Format) -> Picture {
     let titles: Vec<String> = roses.iter().map(|rose| title(&rose.method)).collect();
-    let looks: Vec<SeriesStyle> =
-        (0..roses.len()).map(|place| SeriesStyle::plain(&roses[place].method, place, roses.len())).collect();
+    let mut dashes = DASHES.iter().copied();
+    let style = |place: usize| {
+        let method = &roses[place].method;
+        let style = SeriesStyle::plain(method, place, roses.len());
+        let solid = method == ORACLE || METHODS.iter().any(|own| own.name == method);
+        if solid { style } else { dashes.next().map_or(style, |dash| style.dashed(dash)) }
+    };
+    let styles: Vec<SeriesStyle> = (0..roses.len()).map(style).collect();
     let entries: Vec<(Mark, &str)> =
-        looks.iter().zip(&titles).map(|(look, title)| (look.mark(), title.as_str())).collect();
+        styles.iter().zip(&titles).map(|(style, title)| (style.mark(), title.as_str())).collect();
     let sheet = format.sheet(300.0, &entries);
     let subtitle =
         format!("{env}: return of \"{TASK}\" by the direction the wind blows to; rings are unseen winds");
     let mut svg = sheet.begin("Returns by wind", format.subtitle(&subtitle));
-    let oracle = roses.iter().find(|rose| rose.method == "oracle");
+    let oracle = roses.iter().find(|rose| rose.method == ORACLE);
     let share = |wind: u64, value: f64| {
         let best = oracle.and_then(|rose| rose.winds.get(&wind)).map(|(_, best)| *best);
         best.filter(|best| *best > 0.0).map(|best| value / best)
     };
     sheet.panel_title(&mut svg, 0, "return");
-    circle(&mut svg, sheet.panel(0), roses, &looks, |_, value| Some(value));
-    sheet.panel_title(&mut svg, 1, "as a share of the expert's who is told the wind");
-    circle(&mut svg, sheet.panel(1), roses, &looks, share);
+    circle(&mut svg, sheet.panel(0), roses, &styles, |_, value| Some(value));
+    sheet.panel_title(&mut svg, 1, "as a share of the expert's that is given the wind");
+    circle(&mut svg, sheet.panel(1), roses, &styles, share);
     legend_below(&mut svg, &sheet, 24.0, &entries);
     svg.finish()
 }
@@ -80,7 +91,7 @@ fn circle(
     svg: &mut Svg,
     rect: Rect,
     roses: &[Rose],
-    looks: &[SeriesStyle],
+    styles: &[SeriesStyle],
     of: impl Fn(u64, f64) -> Option<f64>,
 ) {
     let centre = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0);
@@ -95,7 +106,7 @@ fn circle(
         let place = (centre.0 + 2.0, centre.1 - r - 2.0);
         svg.text(place, &text, &TextStyle::new(9.0, Ink::SOFT, Anchor::Start));
     }
-    for (rose, look) in roses.iter().zip(looks) {
+    for (rose, style) in roses.iter().zip(styles) {
         let mut points = Vec::new();
         for (wind, (split, value)) in &rose.winds {
             let Some(value) = of(*wind, *value) else { continue };
@@ -108,7 +119,7 @@ fn circle(
             points.push(place);
         }
         let first = points.first().copied();
-        svg.polyline(points.into_iter().chain(first), &look.line());
+        svg.polyline(points.into_iter().chain(first), &style.line());
     }
 }
 
