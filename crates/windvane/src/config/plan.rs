@@ -78,6 +78,12 @@ macro_rules! preset {
     };
 }
 
+/// What variants of a world change in the presets that they share with it.
+const VARIANTS: &[(&str, &[&str])] = &[
+    ("ant-fault-more", &["data.train_contexts=11", "data.test_contexts=5"]),
+    ("ant-fault-rotated", &["data.train_contexts=6", "data.test_contexts=2"]),
+];
+
 /// The presets; the first of an environment is its default.
 const PRESETS: &[Preset] = &[
     preset!("doors", "standard", "doors.toml"),
@@ -97,7 +103,11 @@ const PRESETS: &[Preset] = &[
     preset!("pendulum", "standard", "pendulum.toml"),
     preset!("pendulum", "quick", "pendulum-quick.toml"),
     preset!("ant-fault", "standard", "ant-fault.toml"),
+    preset!("ant-fault-more", "standard", "ant-fault.toml"),
+    preset!("ant-fault-rotated", "standard", "ant-fault.toml"),
     preset!("ant-wind", "standard", "ant-wind.toml"),
+    preset!("ant-wind-6", "standard", "ant-wind.toml"),
+    preset!("ant-wind-contacts", "standard", "ant-wind.toml"),
     Preset { env: RECORDED, name: "standard", text: include_str!("../../../../configs/recorded.toml") },
     Preset {
         env: RECORDED,
@@ -142,7 +152,9 @@ impl Plan {
             correction: CorrectionConfig::default(),
             eval: EvalConfig::default(),
         };
-        Layers::new(base)?.toml(&format!("preset {env}/{preset}"), found.text)
+        let layers = Layers::new(base)?.toml(&format!("preset {env}/{preset}"), found.text)?;
+        let changes = VARIANTS.iter().filter(|variant| variant.0 == env).flat_map(|variant| variant.1);
+        changes.copied().try_fold(layers, Layers::set)
     }
 
     /// Whether F goes through the belief's predictor on observations, whatever it is conditioned on.

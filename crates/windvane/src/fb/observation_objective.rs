@@ -279,7 +279,11 @@ impl FbObjective for ObservationObjective {
         let weights = model.params.weights();
         let b = |rows| model.b(&weights, &replay.encoded(upload_indices(rows, device))); // [tasks * states, d]
         let usual = config.centred_goals.then(|| b(usual));
-        let tasks = draws.on_device(device, None, |_| of_goals(b(goals), usual, config.hindsight_states));
+        let tasks = draws.on_device(device, None, |single| {
+            let states = config.hindsight_states;
+            let goals = if states == 1 { model.b(&weights, &replay.encoded(single)) } else { b(goals) };
+            of_goals(goals, usual, states)
+        });
         let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));
         let chosen = upload_indices(chosen, device);

@@ -90,7 +90,7 @@ fn confusion(readout: &Readout, about: &str) -> Picture {
         }
     }
     let area = sheet.area();
-    let note = "rows: the leg turns as told (+) or the other way round (-); columns: what is read off h; shares of trajectories";
+    let note = "rows: the leg turns as commanded (+) or the other way round (-); columns: what is read off h; shares of trajectories";
     svg.text((area.x, area.y + area.height + 26.0), note, &TextStyle::new(10.0, Ink::SOFT, Anchor::Start));
     svg.finish()
 }

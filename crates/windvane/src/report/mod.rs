@@ -45,7 +45,7 @@ pub const INSIDE: &[(&str, &str)] = &[
     (
         "gaits",
         "Ants in a context that nobody learned from, from what they see of themselves: Belief-FB asked for several things, FB and the \
-         expert for the first. Legs that turn the wrong way round, and the wind, are drawn as they are; only the expert is told.",
+         expert for the first. Legs that turn the wrong way round, and the wind, are drawn as they are; only the expert is given them.",
     ),
     ("cones", "Task vectors around beliefs, before and after the belief is trained."),
     (
