@@ -83,7 +83,7 @@ def whole(array):
 
 
 def names_observations(_, batch):
-    is_goal, goals, random, rows, chosen, *noise = batch
+    is_goal, goals, random, _, rows, chosen, *noise = batch
     named = {"is_goal": is_goal, "goals": whole(goals), "random": random, "rows": whole(rows), "chosen": whole(chosen)}
     return named | ({"noise": noise[0]} if noise else {})
 
