@@ -1,12 +1,13 @@
 //! How well an expert walks after how much training, and what it is worth to tell it the truth.
 //!
-//!     cargo run --release --features mujoco --example ant_expert -- [ENV] [UPDATES] [EPISODES] [FILE]
+//!     cargo run --release --features mujoco --example ant_expert -- [ENV] [UPDATES] [EPISODES] [LEARNER] [FILE]
 //!
-//! The expert is kept in FILE, and taken from there if it exists.
+//! LEARNER is ppo, sac (on torques) or sac-targets (on joint targets). The expert is kept in FILE, and taken from there if it exists.
 
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
+use windvane_world::collect::Learner;
 use windvane_world::expert::{Config, Expert, train};
 use windvane_world::mujoco::{Ant, AntModel, Hidden, Integrator, MOTORS, POSTURE};
 use windvane_world::protocol::{EvalEpisode, Policy, rollout};
@@ -58,25 +59,31 @@ fn ant_v5(
     Ok(sum / episodes as f64)
 }
 
+/// CPU-seconds of this thread, where the system tells; else seconds since `begun`.
+fn cpu_seconds(begun: Instant) -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    nanoseconds.map_or(begun.elapsed().as_secs_f64(), |n| n * 1e-9)
+}
+
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let env = arguments.next().unwrap_or_else(|| "ant-wind".to_owned());
     let updates = arguments.next().map_or(Ok(200), |text| text.parse())?;
     let episodes = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let learner = arguments.next().map_or(Ok(Learner::Ppo), |text| text.parse())?;
     let world = make(&env, &WorldConfig::default())?;
     let model = AntModel::load()?;
     let begun = Instant::now();
-    let learn = || {
-        train(&*world, &Config { seed: 0, updates }, &mut |at| {
+    let mut times = vec![0.0; updates + 1];
+    let mut learn = || {
+        train(&*world, &Config { seed: 0, updates, learner }, &mut |at| {
+            times[at.update] = cpu_seconds(begun);
             if at.update % 10 == 0 {
                 println!(
-                    "update {:3}  {:4.0} s  reward {:.2}  length {:3.0}  noise {:.2}",
-                    at.update,
-                    begun.elapsed().as_secs_f64(),
-                    at.reward,
-                    at.length,
-                    at.noise
+                    "update {:3}  {:4.0} CPU-s  reward {:.2}  length {:3.0}  noise {:.2}",
+                    at.update, times[at.update], at.reward, at.length, at.noise
                 );
             }
         })
@@ -93,6 +100,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("trained in {:.0} s", begun.elapsed().as_secs_f64());
     let hidden =
         |context| -> Result<Hidden, Box<dyn Error>> { Ok(serde_json::from_value(world.describe(context)?)?) };
+    for (share, stage) in expert.stages() {
+        let contexts = world.contexts(Split::Train);
+        let mut mean = 0.0;
+        for &context in contexts {
+            mean += score(&*world, context, &mut stage.policy(&hidden(context)?), episodes)?;
+        }
+        let time = times[(share * updates as f32).ceil() as usize];
+        println!("after {time:.0} CPU-s: mean return {:.0}", mean / contexts.len() as f32);
+    }
     for split in [Split::Train, Split::Test] {
         let contexts = world.contexts(split);
         let mut means = [0.0; 3];

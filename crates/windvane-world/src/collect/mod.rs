@@ -1,7 +1,9 @@
 //! From a world and a behaviour policy to a data set: in parallel, resumable, the same bytes on any thread count.
 
+mod learner;
 mod policy;
 
+pub use learner::Learner;
 #[cfg(feature = "mujoco")]
 pub(crate) use policy::bell;
 pub use policy::{Actor, Behaviour, BehaviourPolicy};

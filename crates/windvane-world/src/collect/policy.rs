@@ -1,5 +1,6 @@
 //! Behaviour policies: who acts while data are collected.
 
+use super::Learner;
 use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, EnvSpec};
 use crate::error::WorldError;
 use crate::grid::{Layout, distances, optimal_moves};
@@ -54,6 +55,8 @@ pub enum BehaviourPolicy {
     },
     /// Ants only: an expert who knows the context, learned first; its earlier selves, and some who know nothing.
     Expert {
+        /// How it learns.
+        learner: Learner,
         /// Only the expert, without noise, as in the paper.
         pure: bool,
     },
@@ -69,7 +72,8 @@ const NOISE: f32 = 0.2;
 
 impl BehaviourPolicy {
     /// The names, with their parameters.
-    pub const NAMES: &str = "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]";
+    pub const NAMES: &str =
+        "uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:sac|:sac-targets][:pure]";
 
     /// The paper's choice: uniform moves on grids, sticky directions for the point.
     pub fn default_for(space: &ActionSpace) -> Self {
@@ -85,7 +89,7 @@ impl fmt::Display for BehaviourPolicy {
         match self {
             Self::Uniform => f.write_str("uniform"),
             Self::Sticky { repeat } => write!(f, "sticky:{repeat}"),
-            Self::Expert { pure } => f.write_str(if *pure { "expert:pure" } else { "expert" }),
+            Self::Expert { learner, pure } => f.write_str(&learner.expert(*pure)),
             Self::Held { steps } => write!(f, "held:{steps}"),
             Self::Walker { epsilon } => write!(f, "walker:{epsilon}"),
         }
@@ -117,8 +121,7 @@ impl FromStr for BehaviourPolicy {
             ("sticky", Some(repeat)) => {
                 repeat.parse().ok().filter(|&repeat| repeat > 0).map(|repeat| Self::Sticky { repeat })
             }
-            ("expert", None) => Some(Self::Expert { pure: false }),
-            ("expert", Some("pure")) => Some(Self::Expert { pure: true }),
+            ("expert", rest) => Learner::read(rest).map(|(learner, pure)| Self::Expert { learner, pure }),
             ("held", None) => Some(Self::Held { steps: 2 }),
             ("held", Some(steps)) => {
                 steps.parse().ok().filter(|&steps| steps > 0).map(|steps| Self::Held { steps })
@@ -152,8 +155,8 @@ impl Behaviour for BehaviourPolicy {
     ) -> Result<Option<Box<dyn Behaviour>>, WorldError> {
         match *self {
             #[cfg(feature = "mujoco")]
-            Self::Expert { pure } => {
-                let expert = crate::expert::prepare(world, seed, pure, out)?;
+            Self::Expert { learner, pure } => {
+                let expert = crate::expert::prepare(world, seed, (learner, pure), out)?;
                 Ok(Some(Box::new(expert)))
             }
             #[cfg(not(feature = "mujoco"))]
@@ -360,12 +363,24 @@ mod tests {
             BehaviourPolicy::Sticky { repeat: 3 },
             BehaviourPolicy::Held { steps: 4 },
             BehaviourPolicy::Walker { epsilon: 0.25 },
-            BehaviourPolicy::Expert { pure: false },
-            BehaviourPolicy::Expert { pure: true },
+            BehaviourPolicy::Expert { learner: Learner::Ppo, pure: false },
+            BehaviourPolicy::Expert { learner: Learner::Ppo, pure: true },
+            BehaviourPolicy::Expert { learner: Learner::Sac, pure: false },
+            BehaviourPolicy::Expert { learner: Learner::SacTargets, pure: true },
         ] {
             assert_eq!(policy.to_string().parse::<BehaviourPolicy>().unwrap(), policy);
         }
-        for bad in ["sticky:0", "held:0", "expert:0", "walker:2", "walker:x", "uniform:1", "greedy", ""] {
+        for bad in [
+            "sticky:0",
+            "held:0",
+            "expert:0",
+            "expert:pure:sac",
+            "walker:2",
+            "walker:x",
+            "uniform:1",
+            "greedy",
+            "",
+        ] {
             let error = bad.parse::<BehaviourPolicy>().unwrap_err().to_string();
             assert!(error.contains("unknown policy"), "{error}");
         }

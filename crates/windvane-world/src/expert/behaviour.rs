@@ -1,8 +1,8 @@
 //! Experts at work: as policies that are given a context, and as those that data are collected from.
 
-use super::ppo::{Config, Progress, learn};
-use super::{Gait, Pass, file, gait, gauss};
-use crate::collect::{Actor, Behaviour};
+use super::pupil::CHECKPOINTS;
+use super::{Config, Gait, Pass, Progress, file, gait, gauss, ppo, sac};
+use crate::collect::{Actor, Behaviour, Learner};
 use crate::env::{ActionBuf, ActionSpace, Cmdp, ContextId, Split};
 use crate::error::WorldError;
 use crate::mujoco::{Air, AntModel, Gears, Hidden, MOTORS, POSTURE};
@@ -22,22 +22,38 @@ pub struct Expert {
     pure: bool,
 }
 
-/// The usual number of updates.
-const UPDATES: usize = 300;
+/// The usual number of updates; SAC's take the CPU time of PPO's.
+fn updates(learner: Learner) -> usize {
+    match learner {
+        Learner::Ppo => 300,
+        Learner::Sac | Learner::SacTargets => 80,
+    }
+}
 
 /// The expert for `world`, out of the file beside the data set `out`; trained and written there if there is none.
 ///
 /// Training takes minutes; killed, it goes on from a file beside that one, and ends with the same bytes.
-pub(crate) fn prepare(world: &dyn Cmdp, seed: u64, pure: bool, out: &Path) -> Result<Expert, WorldError> {
+pub(crate) fn prepare(
+    world: &dyn Cmdp,
+    seed: u64,
+    (learner, pure): (Learner, bool),
+    out: &Path,
+) -> Result<Expert, WorldError> {
     let path = beside(out);
     if !path.exists() {
-        let config = Config { seed, updates: UPDATES };
+        let config = Config { seed, updates: updates(learner), learner };
         let part = path.with_extension("expert.part");
         train_from(world, &config, Some(&part), &mut |_| {})?.save(&path)?;
         // Of no use any more; left where it cannot be removed.
         let _gone = std::fs::remove_file(&part);
     }
-    Ok(Expert { pure, ..Expert::load(&path)? })
+    let expert = Expert::load(&path)?;
+    let found = expert.learner();
+    if found != learner {
+        let problem = format!("was taught by {found}, not by {learner}; remove it to train anew");
+        return Err(WorldError::data(&path, "first line", problem));
+    }
+    Ok(Expert { pure, ..expert })
 }
 
 /// `data/ant-wind` has its expert in `data/ant-wind.expert`.
@@ -73,6 +89,7 @@ pub(super) fn train_from(
     if airs.is_empty() || config.updates == 0 {
         return Err(WorldError::Invalid(format!("{}: nothing to train an expert on", world.spec().name)));
     }
+    let learn = if config.learner == Learner::Ppo { ppo::learn } else { sac::learn };
     let gaits = learn(&AntModel::load()?, &airs, config, part, progress)?;
     Ok(Expert { gaits: Arc::new(gaits), pure: false })
 }
@@ -98,6 +115,17 @@ impl Expert {
     /// Writes it to a file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), WorldError> {
         file::save(path, &self.gaits)
+    }
+
+    /// Who taught it.
+    pub fn learner(&self) -> Learner {
+        self.gaits[0].learner
+    }
+
+    /// The expert as it was, after these shares of its training; the last is as it is.
+    pub fn stages(&self) -> impl Iterator<Item = (f32, Self)> {
+        let until = |count: usize| Self { gaits: Arc::new(self.gaits[..count].to_vec()), pure: self.pure };
+        CHECKPOINTS.into_iter().zip((1..=self.gaits.len()).map(until))
     }
 
     /// The final policy, given the context `given`: the true one, or any other.
@@ -166,7 +194,7 @@ struct Walker {
 struct Noise {
     /// Of the deviation that the policy learned with.
     own: f32,
-    /// Of joint targets.
+    /// Of joint targets, or of what SAC squashes.
     targets: f32,
     /// Of torques.
     torques: f32,
@@ -187,16 +215,17 @@ impl Walker {
         for _ in 0..turns {
             (view, wind) = (gait::turned(&view), gait::turn(wind));
         }
-        let mut targets = match self.aim {
-            Aim::Walk(_) => policy.targets(&view, wind, &mut self.input, &mut self.pass),
-            Aim::Stand => [0.0; MOTORS],
+        let walks = self.aim != Aim::Stand;
+        let [mut choice, deviations] = match self.aim {
+            Aim::Walk(_) => policy.choices(&view, wind, &mut self.input, &mut self.pass),
+            Aim::Stand => [[0.0; MOTORS], policy.noise],
         };
         let Noise { own, targets: off, torques } = self.noise;
         if own + off > 0.0 {
-            let deviations = policy.noise.iter();
-            targets.iter_mut().zip(deviations).for_each(|(t, d)| *t += (own * d).hypot(off) * gauss(rng));
+            let deviations = deviations.iter();
+            choice.iter_mut().zip(deviations).for_each(|(t, d)| *t += (own * d).hypot(off) * gauss(rng));
         }
-        let turned = gait::torques(&view, &targets);
+        let turned = if walks { policy.torques(&view, &choice) } else { gait::torques(&view, &choice) };
         let mut turned = (0..turns).fold(turned, |torques, _| gait::turn_back_torques(torques));
         if torques > 0.0 {
             turned.iter_mut().for_each(|t| *t = (*t + torques * gauss(rng)).clamp(-1.0, 1.0));
@@ -221,7 +250,7 @@ impl Policy for Walker {
 
 impl Behaviour for Expert {
     fn name(&self) -> String {
-        let kind = if self.pure { "expert:pure" } else { "expert" };
+        let kind = self.learner().expert(self.pure);
         format!("{kind} {:016x}", file::fingerprint(&self.gaits))
     }
 

@@ -1,14 +1,15 @@
 //! Experts on disk: one file, written at once when training is over.
 
-use super::{Gait, POLICY};
+use super::{Gait, network};
+use crate::collect::Learner;
 use crate::error::WorldError;
 use crate::mujoco::{MOTORS, POSTURE};
 use std::io::Write as _;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// First line of the file: what it is, and its version.
-const MAGIC: &[u8] = b"windvane expert 1\n";
+/// How the first line of the file begins.
+const MAGIC: &[u8] = b"windvane expert";
 /// Numbers that a policy takes.
 const NUMBERS: usize = 2 * POSTURE + MOTORS;
 
@@ -23,19 +24,29 @@ pub(super) enum Damage {
     Size,
 }
 
+/// The first line of policies that a learner taught; PPO's says nothing of it.
+fn first_line(learner: Learner) -> String {
+    match learner {
+        Learner::Ppo => "windvane expert 1\n".into(),
+        _ => format!("windvane expert 1 {learner}\n"),
+    }
+}
+
 /// All policies as 32-bit numbers, little end first, after the first line.
 pub(super) fn bytes(gaits: &[Gait]) -> Vec<u8> {
+    let line = first_line(gaits.first().map_or(Learner::Ppo, |gait| gait.learner));
     let numbers = gaits
         .iter()
         .flat_map(|gait| gait.mean.iter().chain(&gait.deviation).chain(&gait.noise).chain(&gait.parameters));
-    MAGIC.iter().copied().chain(numbers.flat_map(|x| x.to_le_bytes())).collect()
+    line.into_bytes().into_iter().chain(numbers.flat_map(|x| x.to_le_bytes())).collect()
 }
 
 /// The policies of such bytes.
 pub(super) fn gaits(bytes: &[u8]) -> Result<Vec<Gait>, Damage> {
-    let body = bytes.strip_prefix(MAGIC).ok_or(Damage::Kind)?;
+    let by = |learner: Learner| Some((learner, bytes.strip_prefix(first_line(learner).as_bytes())?));
+    let (learner, body) = Learner::ALL.into_iter().find_map(by).ok_or(Damage::Kind)?;
     let numbers: Vec<f32> = body.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-    let size = NUMBERS + POLICY.parameters();
+    let size = NUMBERS + network(learner).parameters();
     if numbers.is_empty() {
         return Err(Damage::Empty);
     }
@@ -43,6 +54,7 @@ pub(super) fn gaits(bytes: &[u8]) -> Result<Vec<Gait>, Damage> {
         return Err(Damage::Size);
     }
     let gait = |numbers: &[f32]| Gait {
+        learner,
         mean: std::array::from_fn(|place| numbers[place]),
         deviation: std::array::from_fn(|place| numbers[POSTURE + place]),
         noise: std::array::from_fn(|place| numbers[2 * POSTURE + place]),
@@ -72,10 +84,10 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, WorldError> {
     let mut all = std::fs::read(path).map_err(|error| WorldError::io(path, "reading an expert", error))?;
     let wrong = |field: &str, problem: &str| WorldError::data(path, field, problem);
-    if !all.starts_with(&MAGIC[..MAGIC.len().min(15)]) {
+    if !all.starts_with(MAGIC) {
         return Err(wrong("first line", "is not that of an expert"));
     }
-    let Some((body, sum)) = all.split_last_chunk().filter(|(body, _)| body.len() >= MAGIC.len()) else {
+    let Some((body, sum)) = all.split_last_chunk().filter(|(body, _)| body.len() > MAGIC.len()) else {
         return Err(wrong("size", "the file is cut short"));
     };
     if xxh3_64(body) != u64::from_le_bytes(*sum) {

@@ -7,7 +7,7 @@ const STIFFNESS: f32 = 0.8;
 /// Torque against a radian per second.
 const DAMPING: f32 = 0.1;
 /// Targets beyond this are cut.
-const FARTHEST: f32 = 1.5;
+pub(super) const FARTHEST: f32 = 1.5;
 /// The joint that a motor turns, among the joints of the observation (hip and ankle of legs 1 to 4).
 const JOINT: [usize; MOTORS] = [6, 7, 0, 1, 2, 3, 4, 5];
 /// Place of the joints' angles, and of their velocities, in the observation.

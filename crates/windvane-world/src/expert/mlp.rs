@@ -1,4 +1,4 @@
-//! A small network in plain numbers: linear, tanh, linear, tanh, linear; with its gradient.
+//! A small network in plain numbers: linear, activation, linear, activation, linear; with its gradient.
 
 use super::product::add_product;
 use crate::rng::Rng;
@@ -10,6 +10,16 @@ use rand::RngExt as _;
 pub(super) struct Mlp {
     /// Numbers in, hidden, hidden, out.
     pub(super) sizes: [usize; 4],
+    /// What follows the hidden layers.
+    pub(super) activation: Activation,
+}
+
+/// What makes a network more than linear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activation {
+    Tanh,
+    /// max(x, 0).
+    Relu,
 }
 
 /// What a pass over many rows leaves behind for the way back.
@@ -72,8 +82,10 @@ impl Mlp {
             y.clear();
             (0..pass.rows).for_each(|_| y.extend_from_slice(biases));
             add_product(x, weights, y, [pass.rows, inputs, outputs]);
-            if layer < 2 {
-                y.iter_mut().for_each(|y| *y = tanh(*y));
+            match self.activation {
+                _ if layer == 2 => {}
+                Activation::Tanh => y.iter_mut().for_each(|y| *y = tanh(*y)),
+                Activation::Relu => y.iter_mut().for_each(|y| *y = y.max(0.0)),
             }
             rest = after;
         }
@@ -81,6 +93,17 @@ impl Mlp {
 
     /// Adds to `gradient` that of the parameters, given that of the outputs of the last pass, [rows, out].
     pub(super) fn backward(self, parameters: &[f32], pass: &mut Pass, outputs: &[f32], gradient: &mut [f32]) {
+        self.back(parameters, pass, outputs, Some(gradient));
+    }
+
+    /// The gradient of the inputs, [rows, in], given that of the outputs of the last pass, [rows, out].
+    pub(super) fn inputs<'a>(self, parameters: &[f32], pass: &'a mut Pass, outputs: &[f32]) -> &'a [f32] {
+        self.back(parameters, pass, outputs, None);
+        &pass.gradient[0]
+    }
+
+    /// The way back: to the parameters where `gradient` is given, else to the inputs.
+    fn back(self, parameters: &[f32], pass: &mut Pass, outputs: &[f32], mut gradient: Option<&mut [f32]>) {
         let Pass { rows, values, gradient: [here, next], turned } = pass;
         let rows = *rows;
         here.clear();
@@ -90,21 +113,28 @@ impl Mlp {
             let [inputs, outputs] = [self.sizes[layer], self.sizes[layer + 1]];
             let own = end - self.layer(layer)..end;
             end = own.start;
-            let (weights, biases) = gradient[own.clone()].split_at_mut(inputs * outputs);
-            turn(&values[layer], [rows, inputs], turned);
-            add_product(turned, here, weights, [inputs, rows, outputs]);
-            for row in here.chunks_exact(outputs) {
-                biases.iter_mut().zip(row).for_each(|(b, g)| *b += g);
-            }
-            if layer == 0 {
-                return;
+            if let Some(gradient) = gradient.as_deref_mut() {
+                let (weights, biases) = gradient[own.clone()].split_at_mut(inputs * outputs);
+                turn(&values[layer], [rows, inputs], turned);
+                add_product(turned, here, weights, [inputs, rows, outputs]);
+                for row in here.chunks_exact(outputs) {
+                    biases.iter_mut().zip(row).for_each(|(b, g)| *b += g);
+                }
+                if layer == 0 {
+                    return;
+                }
             }
             turn(&parameters[own][..inputs * outputs], [inputs, outputs], turned);
             next.clear();
             next.resize(rows * inputs, 0.0);
             add_product(here, turned, next, [rows, outputs, inputs]);
-            // The slope of tanh is 1 - tanh^2.
-            next.iter_mut().zip(&values[layer]).for_each(|(g, y)| *g *= 1.0 - y * y);
+            let slopes = next.iter_mut().zip(&values[layer]);
+            match self.activation {
+                _ if layer == 0 => {}
+                // The slope of tanh is 1 - tanh^2.
+                Activation::Tanh => slopes.for_each(|(g, y)| *g *= 1.0 - y * y),
+                Activation::Relu => slopes.for_each(|(g, y)| *g = if *y > 0.0 { *g } else { 0.0 }),
+            }
             std::mem::swap(here, next);
         }
     }
@@ -120,7 +150,7 @@ fn turn(matrix: &[f32], [rows, columns]: [usize; 2], turned: &mut Vec<f32>) {
 }
 
 /// The hyperbolic tangent to a few units in the last place: a ratio of polynomials, the same bits everywhere, and fast.
-fn tanh(x: f32) -> f32 {
+pub(super) fn tanh(x: f32) -> f32 {
     let x = x.clamp(-7.9, 7.9);
     let square = x * x;
     let over = [-2.760_768_5e-16, 2.000_188e-13, -8.604_672e-11, 5.122_297e-8, 1.485_722_4e-5, 6.372_619e-4];
@@ -145,32 +175,48 @@ mod tests {
 
     #[test]
     fn the_gradient_is_the_slope_of_the_output() {
-        let net = Mlp { sizes: [5, 9, 7, 3] };
+        for activation in [Activation::Tanh, Activation::Relu] {
+            check(Mlp { sizes: [5, 9, 7, 3], activation });
+        }
+    }
+
+    fn check(net: Mlp) {
         let mut rng = stream(1, "test", &[]);
         let mut parameters = vec![0.0; net.parameters()];
         net.init(&mut parameters, 0.5, &mut rng);
         let input: Vec<f32> = (0..6 * 5).map(|_| rng.random_range(-1.0..1.0)).collect();
         let weights: Vec<f32> = (0..6 * 3).map(|_| rng.random_range(-1.0..1.0)).collect();
         let mut pass = Pass::default();
-        let mut loss = |parameters: &[f32]| -> f64 {
-            net.forward(parameters, &input, &mut pass);
+        let mut loss = |parameters: &[f32], input: &[f32]| -> f64 {
+            net.forward(parameters, input, &mut pass);
             pass.output().iter().zip(&weights).map(|(y, w)| f64::from(y * w)).sum()
         };
-        let slopes: Vec<f64> = (0..net.parameters())
-            .map(|place| {
-                let mut at = |step: f32| {
-                    let mut moved = parameters.clone();
-                    moved[place] += step;
-                    loss(&moved)
-                };
-                (at(1e-2) - at(-1e-2)) / 2e-2
-            })
+        // Differences to both sides; with max(x, 0), one of them may go over a kink, the other is a straight line.
+        let slope = |numbers: &[f32], place: usize, at: &mut dyn FnMut(&[f32]) -> f64| {
+            let mut moved = |step: f32| {
+                let mut moved = numbers.to_vec();
+                moved[place] += step;
+                at(&moved)
+            };
+            match net.activation {
+                Activation::Tanh => [(moved(1e-2) - moved(-1e-2)) / 2e-2; 2],
+                Activation::Relu => [1e-3, -1e-3].map(|step| (moved(step) - moved(0.0)) / f64::from(step)),
+            }
+        };
+        let slopes: Vec<[f64; 2]> = (0..net.parameters())
+            .map(|place| slope(&parameters, place, &mut |moved| loss(moved, &input)))
+            .collect();
+        let input_slopes: Vec<[f64; 2]> = (0..input.len())
+            .map(|place| slope(&input, place, &mut |moved| loss(&parameters, moved)))
             .collect();
         let mut gradient = vec![0.0; net.parameters()];
         net.forward(&parameters, &input, &mut pass);
         net.backward(&parameters, &mut pass, &weights, &mut gradient);
-        for (place, (slope, exact)) in slopes.iter().zip(&gradient).enumerate() {
-            assert!((slope - f64::from(*exact)).abs() < 2e-3, "parameter {place}: {slope} {exact}");
+        let inputs = net.inputs(&parameters, &mut pass, &weights);
+        let both = slopes.iter().zip(&gradient).chain(input_slopes.iter().zip(inputs));
+        for (place, (slopes, exact)) in both.enumerate() {
+            let off = slopes.map(|slope| (slope - f64::from(*exact)).abs());
+            assert!(off[0].min(off[1]) < 2e-3, "{:?} {place}: {slopes:?} {exact}", net.activation);
         }
     }
 }

@@ -1,23 +1,21 @@
 //! PPO: proximal policy optimisation, with the settings that taught ants to walk in minutes.
 
 use super::adam::Adam;
-use super::gait::{mirror, mirror_torques, torques};
-use super::mlp::{Mlp, Pass};
+use super::gait::torques;
+use super::mlp::{Activation, Mlp, Pass};
+use super::pupil::{
+    ANTS, Moments, Pupil, SECTION, SETTLE, STEPS, UNSEEN, Walked, ants_in_training, begin_section,
+    take_checkpoint, update_moments,
+};
 use super::saved::{self, Saved};
-use super::{Gait, INPUTS, POLICY, WIDTH, gauss};
+use super::{Config, Gait, INPUTS, POLICY, Progress, WIDTH, gauss};
+use crate::collect::Learner;
 use crate::error::WorldError;
-use crate::mujoco::{Air, Ant, AntModel, Integrator, MOTORS, POSTURE};
-use crate::rng::{self, Rng};
-use rand::RngExt as _;
+use crate::mujoco::{Air, AntModel, MOTORS};
+use crate::rng;
 use rand::seq::SliceRandom as _;
 use std::path::Path;
 
-/// Ants that walk at once, half of them seen in the mirror.
-const ANTS: usize = 32;
-/// Steps of each between two updates.
-const STEPS: usize = 128;
-/// Steps after which an episode is cut.
-const HORIZON: usize = 256;
 /// Passes over the steps of an update.
 const EPOCHS: usize = 5;
 /// Steps to a gradient.
@@ -42,37 +40,8 @@ const NOISE: (f32, [f32; 2]) = (0.5, [0.1, 0.8]);
 const VALUE: f32 = 20.0;
 /// What forward velocity earns besides its share of the reward, at first: courage to walk.
 const COURAGE: f32 = 0.5;
-/// Between these shares of training, rewards become the true ones; afterwards physics are those of evaluation, at three times
-/// the price.
-const SETTLE: [f32; 2] = [0.6, 0.8];
-/// Updates after which all ants begin anew and training can be saved: what they are doing need not be.
-const SECTION: usize = 10;
-/// Shares of training after which a checkpoint of the policy is taken.
-const CHECKPOINTS: [f32; 4] = [0.1, 0.3, 0.6, 1.0];
 /// Value network.
-const CRITIC: Mlp = Mlp { sizes: [INPUTS, WIDTH, WIDTH, 1] };
-
-/// How an expert is trained.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Updates, of 4,096 steps each. 300: a mean return of 618 in the paper's training winds, within three CPU-minutes.
-    pub updates: usize,
-}
-
-/// How far training is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Updates done.
-    pub update: usize,
-    /// Mean reward of a step in the last update, as `Ant-v5` has it.
-    pub reward: f64,
-    /// Mean length of the episodes that ended in it.
-    pub length: f64,
-    /// Mean deviation of targets.
-    pub noise: f32,
-}
+const CRITIC: Mlp = Mlp { sizes: [INPUTS, WIDTH, WIDTH, 1], activation: Activation::Tanh };
 
 /// Trains an expert in `airs`; gives the policies after 10, 30, 60 and 100% of training. It is saved at `part` now and then, and goes
 /// on from there.
@@ -85,52 +54,28 @@ pub(crate) fn learn(
     part: Option<&Path>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Gait>, WorldError> {
-    let key = saved::key(airs, config.seed, config.updates);
+    let key = saved::key(airs, config);
     let mut trainer = Trainer::new(model, airs, config)?;
     let before = part.and_then(|part| saved::load(part, key)).map_or(0, |saved| trainer.restore(saved));
     for update in before + 1..=config.updates {
         if (update - 1).is_multiple_of(SECTION) {
-            trainer.begin_section((update - 1) / SECTION);
+            begin_section(&mut trainer.pupils, config.seed, (update - 1) / SECTION);
         }
         let done = update as f32 / config.updates as f32;
         let rollout = trainer.rollout(done)?;
         trainer.update(update, done);
-        trainer.observe();
+        let seen: Vec<&[f32]> = trainer.logs.iter().map(|log| &log.seen[..]).collect();
+        update_moments(&mut trainer.moments, &seen);
         let noise = trainer.deviations().iter().sum::<f32>() / MOTORS as f32;
-        while trainer.checkpoints.len() < CHECKPOINTS.len() && done >= CHECKPOINTS[trainer.checkpoints.len()]
-        {
-            trainer.checkpoints.push(trainer.gait());
-        }
+        let mut checkpoints = std::mem::take(&mut trainer.checkpoints);
+        take_checkpoint(&mut checkpoints, done, || trainer.gait());
+        trainer.checkpoints = checkpoints;
         if let Some(part) = part.filter(|_| update.is_multiple_of(SECTION) && update < config.updates) {
             saved::save(part, key, &trainer.saved(update))?;
         }
         progress(Progress { update, noise, ..rollout });
     }
     Ok(trainer.checkpoints)
-}
-
-/// One ant in training.
-struct Pupil {
-    ant: Ant,
-    wind: [f32; 2],
-    mirrored: bool,
-    obs: [f32; POSTURE],
-    time: usize,
-    rng: Rng,
-}
-
-impl Pupil {
-    /// What the policy is shown: the ant, or its mirror image in mirrored wind.
-    fn seen(&self) -> ([f32; POSTURE], [f32; 2]) {
-        let [x, y] = self.wind;
-        if self.mirrored { (mirror(&self.obs), [x, -y]) } else { (self.obs, self.wind) }
-    }
-
-    fn restart(&mut self) {
-        self.ant.reset(&mut self.rng);
-        self.ant.observe(&mut self.obs);
-        self.time = 0;
-    }
 }
 
 /// What one step of all ants left behind.
@@ -154,8 +99,7 @@ struct Trainer {
     parameters: Vec<f32>,
     adam: Adam,
     rate: f32,
-    /// Number, means and variances of observations.
-    moments: (f64, [f64; POSTURE], [f64; POSTURE]),
+    moments: Moments,
     logs: Vec<Log>,
     /// What the networks would be shown after the last step.
     last: Vec<f32>,
@@ -166,29 +110,17 @@ struct Trainer {
 
 impl Trainer {
     fn new(model: &AntModel, airs: &[Air], config: &Config) -> Result<Self, WorldError> {
-        let mut pupils = Vec::with_capacity(ANTS);
-        for number in 0..ANTS {
-            let air = airs[number % airs.len()];
-            pupils.push(Pupil {
-                ant: Ant::new(model, air, Integrator::Euler)?,
-                wind: air.wind.map(|w| w as f32),
-                mirrored: number >= ANTS / 2,
-                obs: [0.0; POSTURE],
-                time: 0,
-                rng: rng::stream(config.seed, "pupil", &[number as u64]),
-            });
-        }
         let (policy, critic) = (POLICY.parameters(), CRITIC.parameters());
         let mut parameters = vec![NOISE.0.ln(); policy + critic + MOTORS];
         let mut rng = rng::stream(config.seed, "networks", &[]);
         POLICY.init(&mut parameters[..policy], 0.05, &mut rng);
         CRITIC.init(&mut parameters[policy..policy + critic], 1.0, &mut rng);
         Ok(Self {
-            pupils,
+            pupils: ants_in_training(model, airs, config.seed)?,
             adam: Adam::new(parameters.len()),
             parameters,
             rate: RATE.0,
-            moments: (1e-4, [0.0; POSTURE], [1.0; POSTURE]),
+            moments: UNSEEN,
             logs: vec![Log::default(); STEPS],
             last: Vec::new(),
             checkpoints: Vec::new(),
@@ -196,28 +128,12 @@ impl Trainer {
         })
     }
 
-    /// Lets all ants begin anew.
-    fn begin_section(&mut self, section: usize) {
-        for (number, pupil) in self.pupils.iter_mut().enumerate() {
-            pupil.rng = rng::stream(self.seed, "pupil", &[number as u64, section as u64]);
-            pupil.restart();
-            // So that episodes do not all end at once.
-            pupil.time = pupil.rng.random_range(0..200);
-        }
-    }
-
     /// All that the updates after a section depend on.
     fn saved(&self, update: usize) -> Saved {
         let Adam { mean, square, steps } = self.adam.clone();
         let parameters = [self.parameters.clone(), mean, square];
-        Saved {
-            update,
-            parameters,
-            steps,
-            rate: self.rate,
-            moments: self.moments,
-            checkpoints: self.checkpoints.clone(),
-        }
+        let (moments, checkpoints) = (self.moments, self.checkpoints.clone());
+        Saved { update, parameters, steps, rate: self.rate, moments, more: Vec::new(), checkpoints }
     }
 
     /// Goes on from what was saved; gives the updates done.
@@ -241,19 +157,12 @@ impl Trainer {
 
     /// The policy as it is.
     fn gait(&self) -> Gait {
-        let (_, mean, variance) = &self.moments;
-        Gait {
-            mean: mean.map(|m| m as f32),
-            deviation: variance.map(|v| v.sqrt() as f32),
-            noise: self.deviations(),
-            parameters: self.parts()[0].to_vec(),
-        }
+        Gait::new(Learner::Ppo, &self.moments, self.deviations(), self.parts()[0].to_vec())
     }
 
     /// Lets all ants act for an update's steps; `done` is the share of training that this update completes.
     fn rollout(&mut self, done: f32) -> Result<Progress, WorldError> {
         let gait = self.gait();
-        let integrator = if done <= SETTLE[1] { Integrator::Euler } else { Integrator::RungeKutta };
         let courage = COURAGE * (1.0 - ((done - SETTLE[0]) / (SETTLE[1] - SETTLE[0])).clamp(0.0, 1.0));
         let [_, critic, noise] = self.parts();
         let (critic, noise) = (critic.to_vec(), noise.to_vec());
@@ -274,24 +183,12 @@ impl Trainer {
                 let draws: [f32; MOTORS] = std::array::from_fn(|_| gauss(&mut pupil.rng));
                 let targets = std::array::from_fn(|motor| mean[motor] + gait.noise[motor] * draws[motor]);
                 let density = draws.iter().zip(&noise).map(|(d, log)| -0.5 * d * d - log).sum();
-                let turned = torques(view, &targets);
-                let turned = if pupil.mirrored { mirror_torques(turned) } else { turned };
-                pupil.ant.integrate(integrator);
-                let measured = pupil.ant.step(turned.map(f64::from)).map_err(|problem| {
-                    WorldError::Invalid(format!(
-                        "expert: wind {:?}, {:.0}% of training: the simulation diverged: {problem}",
-                        pupil.wind,
-                        100.0 * done
-                    ))
-                })?;
-                pupil.ant.observe(&mut pupil.obs);
-                pupil.time += 1;
+                let Walked { measured, over } = pupil.step(torques(view, &targets), done)?;
                 earned += measured.reward();
                 log.targets.push(targets);
                 log.density.push(density);
                 log.reward.push(measured.reward() as f32 + courage * measured.velocity[0] as f32);
-                let cut = pupil.time >= HORIZON;
-                log.end.push((cut || !measured.healthy).then(|| {
+                log.end.push(over.then(|| {
                     if !measured.healthy {
                         return 0.0;
                     }
@@ -302,7 +199,7 @@ impl Trainer {
                     CRITIC.forward(&critic, &input, &mut alone);
                     VALUE * alone.output()[0]
                 }));
-                if cut || !measured.healthy {
+                if over {
                     (ended, lengths) = (ended + 1, lengths + pupil.time);
                     pupil.restart();
                 }
@@ -426,25 +323,5 @@ impl Trainer {
         last.copy_from_slice(&noise_slopes);
         self.adam.step(&mut self.parameters, &gradient, rate, LONGEST);
         divergence / count
-    }
-
-    /// Takes what was seen into the moments of observations.
-    fn observe(&mut self) {
-        let (count, mean, variance) = &mut self.moments;
-        let rows = (STEPS * ANTS) as f64;
-        let total = *count + rows;
-        for place in 0..POSTURE {
-            let column = || {
-                let seen = self.logs.iter().flat_map(|log| log.seen.iter().skip(place).step_by(POSTURE));
-                seen.map(|&x| f64::from(x))
-            };
-            let new = column().sum::<f64>() / rows;
-            let spread = column().map(|x| (x - new) * (x - new)).sum::<f64>() / rows;
-            let off = new - mean[place];
-            let both = variance[place] * *count + spread * rows + off * off * *count * rows / total;
-            variance[place] = (both / total).max(1e-3);
-            mean[place] += off * rows / total;
-        }
-        *count = total;
     }
 }

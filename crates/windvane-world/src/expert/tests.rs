@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An expert that has hardly learned: it stands.
 fn novice(world: &dyn Cmdp, seed: u64) -> Expert {
-    train(world, &Config { seed, updates: 1 }, &mut |_| {}).unwrap()
+    train(world, &Config { seed, updates: 1, learner: Learner::Ppo }, &mut |_| {}).unwrap()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn training_that_was_killed_goes_on_to_the_same_expert() {
     let world = make("ant-fault", &WorldConfig::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let part = folder.path().join("ant.expert.part");
-    let config = Config { seed: 5, updates: 12 };
+    let config = Config { seed: 5, updates: 12, learner: Learner::Ppo };
     let whole = train(&*world, &config, &mut |_| {}).unwrap();
     let trained = |seed: u64, stop: usize| {
         let mut begun = None;
@@ -105,7 +105,7 @@ fn experts_leave_the_same_bytes_after_any_restart_and_data_hold_torques_and_no_c
         let path = folder.path().join(name);
         // The expert is beside the data before they are, as after a kill.
         expert.save(&folder.path().join(format!("{name}.expert"))).unwrap();
-        let policy = BehaviourPolicy::Expert { pure: false };
+        let policy = BehaviourPolicy::Expert { learner: Learner::Ppo, pure: false };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| collect(&*world, &policy, &config, "tests", &path, &|_| {})).unwrap()
     };
@@ -134,7 +134,7 @@ fn an_expert_s_collection_that_was_killed_goes_on_to_the_same_bytes() {
     };
     let collected = |name: &str, progress: &(dyn Fn(usize) + Sync)| {
         expert.save(&folder.path().join(format!("{name}.expert"))).unwrap();
-        let policy = BehaviourPolicy::Expert { pure: false };
+        let policy = BehaviourPolicy::Expert { learner: Learner::Ppo, pure: false };
         collect(&*world, &policy, &config, "tests", &folder.path().join(name), progress).unwrap()
     };
     let whole = collected("whole", &|_| {});
@@ -158,9 +158,11 @@ fn an_expert_s_collection_that_was_killed_goes_on_to_the_same_bytes() {
 #[test]
 fn worlds_without_ants_have_no_experts() {
     let world = make("pendulum", &WorldConfig::default()).unwrap();
-    let error = train(&*world, &Config { seed: 0, updates: 1 }, &mut |_| {}).unwrap_err().to_string();
+    let error = train(&*world, &Config { seed: 0, updates: 1, learner: Learner::Ppo }, &mut |_| {})
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "pendulum: there are experts for ants alone");
-    let policy = BehaviourPolicy::Expert { pure: true };
+    let policy = BehaviourPolicy::Expert { learner: Learner::Ppo, pure: true };
     let error = policy.prepare(&*world, 0, Path::new("nowhere/data")).err().unwrap().to_string();
     assert_eq!(error, "pendulum: there are experts for ants alone");
 }

@@ -3,7 +3,7 @@
 use super::ant::{self, Ant, AntModel, FULL, Integrator, MOTORS, POSTURE};
 use super::hidden::{Gears, Hidden};
 use super::tasks;
-use crate::collect::BehaviourPolicy;
+use crate::collect::{BehaviourPolicy, Learner};
 use crate::env::{Action, ActionSpace, Cmdp, ContextId, Env, EnvSpec, Split, Start, Step};
 use crate::error::WorldError;
 use crate::expert::Expert;
@@ -172,7 +172,7 @@ impl Cmdp for AntWorld {
     }
 
     fn behaviour(&self) -> BehaviourPolicy {
-        BehaviourPolicy::Expert { pure: false }
+        BehaviourPolicy::Expert { learner: Learner::Ppo, pure: false }
     }
 }
 
