@@ -70,12 +70,22 @@ def sphere(o, x):
 # The belief over sets of transitions.
 
 
-def predictor(o, p, name, sa, h):
+def predictor(o, p, name, sa, *beliefs):
+    """The same rows under several beliefs: what does not depend on h is computed once, and one h for all rows is a gain of the
+    weights."""
     act = mlp(o, p, f"{name}/act", sa)  # [rows, width]
-    gain = linear(o, p, f"{name}/told", h)  # [groups, width]
-    groups, width = gain.shape
-    product = (act.reshape(groups, -1, width) * gain[:, None]).reshape(-1, width)
-    return mlp(o, p, f"{name}/trunk", product, act)
+    w, b = p[f"{name}/trunk/0/w"], p[f"{name}/trunk/0/b"]
+    width = act.shape[1]
+    gated, plain = w[:width], w[width:]
+    onto = o.linear(act, plain, b) if len(beliefs[0]) > 1 else None
+    for h in beliefs:
+        gain = linear(o, p, f"{name}/told", h)  # [groups, width]
+        groups = len(gain)
+        if groups == 1:
+            first = o.linear(act, gated * gain.T + plain, b)
+        else:
+            first = onto + (act.reshape(groups, -1, width) * gain[:, None]).reshape(-1, width) @ gated
+        yield linear(o, p, f"{name}/trunk/1", o.tanh(norm(o, p, f"{name}/trunk/norm", first)))
 
 
 def belief_transitions(o, p, c, x, k):
@@ -92,10 +102,10 @@ def belief_transitions(o, p, c, x, k):
     h = mean + o.exp(log_std) * x["noise"]
     s, change = data["s"][x["rows"]], data["change"][x["rows"]]
     sa = o.cat([s, data["a"][x["rows"]]], 1)
-    error = ((predictor(o, p, "g", sa, h) - change) ** 2).mean()
-    unconditioned = ((predictor(o, p, "blind", sa, o.zeros((1, dim))) - change) ** 2).mean()
+    [told], [untold] = predictor(o, p, "g", sa, h), predictor(o, p, "blind", sa, o.zeros((1, dim)))
+    error, unconditioned = ((told - change) ** 2).mean(), ((untold - change) ** 2).mean()
     turned = o.cat([h[1:], h[:1]], 0)
-    own, other = predictor(o, p, "there", s, h), predictor(o, p, "there", s, turned)
+    own, other = predictor(o, p, "there", s, h, turned)
     reachable = (o.softplus(-own) + o.softplus(other)).mean()
     return error + unconditioned + b.kl * kl(o, mean, log_std) + REACHABILITY * reachable
 

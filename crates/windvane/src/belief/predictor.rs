@@ -2,7 +2,7 @@
 
 use super::{BeliefConfig, Decoder};
 use crate::error::Result;
-use crate::nn::{Act, Input, Linear, Mlp, MlpConfig, Params, RowMlp, Weights, read};
+use crate::nn::{Act, Input, Linear, Mlp, MlpConfig, Params, RowMlp, Weights, ops, read};
 use burn::tensor::Tensor;
 
 /// g with h in one of two places.
@@ -41,23 +41,52 @@ impl PredictorNet {
 
     /// `sa [rows, input]`, `h [groups, dim]`, as many rows for each group -> `[rows, output]`.
     pub(super) fn forward(&self, weights: &Weights, sa: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
+        let [y] = self.forward_each(weights, sa, [h]);
+        y
+    }
+
+    /// The same rows under several beliefs: what does not depend on h is computed once.
+    pub(super) fn forward_each<const N: usize>(
+        &self,
+        weights: &Weights,
+        sa: Tensor<2>,
+        beliefs: [Tensor<2>; N],
+    ) -> [Tensor<2>; N] {
         match self {
             Self::Gated { act, gain, trunk } => {
                 let act = act.forward(weights, Input::One(sa)); // [rows, width]
-                let gain = gain.forward(weights, Input::One(h), Act::None); // [groups, width]
-                let ([rows, width], [groups, _]) = (act.dims(), gain.dims());
-                let gain = gain.reshape([groups, 1, width]);
-                let product = act.clone().reshape([groups, rows / groups, width]) * gain;
-                trunk.forward(weights, Input::Two(product.reshape([rows, width]), act))
+                let [rows, width] = act.dims();
+                let (gated, plain, b) = first_layer(trunk, weights);
+                let onto = (N > 1).then(|| ops::linear(act.clone(), plain, &b.zeros_like(), Act::None));
+                beliefs.map(|h| {
+                    let gain = gain.forward(weights, Input::One(h), Act::None); // [groups, width]
+                    let groups = gain.dims()[0];
+                    if groups == 1 {
+                        // One gain for all rows is as well a gain of the weights.
+                        let w = gated.clone() * gain.transpose() + plain.clone(); // [width, hidden]
+                        return trunk.above(weights, ops::linear(act.clone(), &w, b, Act::None));
+                    }
+                    let gain = gain.reshape([groups, 1, width]);
+                    let product = act.clone().reshape([groups, rows / groups, width]) * gain;
+                    let product = product.reshape([rows, width]);
+                    match &onto {
+                        Some(onto) => trunk.above(weights, ops::linear_onto(product, gated, b, onto.clone())),
+                        None => trunk.forward(weights, Input::Two(product, act.clone())),
+                    }
+                })
             }
             Self::Linear { net, dim } => {
                 let out = net.forward(weights, Input::One(sa)); // [rows, output * (1 + dim)]
-                let ([rows, wide], [groups, _]) = (out.dims(), h.dims());
+                let [rows, wide] = out.dims();
                 let output = wide / (1 + dim);
                 let jacobian = out.clone().narrow(1, output, output * dim);
-                let jacobian = jacobian.reshape([groups, rows / groups * output, *dim]);
-                let by_belief = jacobian.matmul(h.reshape([groups, *dim, 1])).reshape([rows, output]);
-                out.narrow(1, 0, output) + by_belief
+                let offset = out.narrow(1, 0, output);
+                beliefs.map(|h| {
+                    let groups = h.dims()[0];
+                    let jacobian = jacobian.clone().reshape([groups, rows / groups * output, *dim]);
+                    let by_belief = jacobian.matmul(h.reshape([groups, *dim, 1])).reshape([rows, output]);
+                    offset.clone() + by_belief
+                })
             }
         }
     }
@@ -99,6 +128,15 @@ impl PredictorNet {
     }
 }
 
+/// The first layer of a trunk: its weights for gated and for plain features, and its bias.
+fn first_layer<'a>(trunk: &Mlp, weights: &'a Weights) -> (&'a Tensor<2>, &'a Tensor<2>, &'a Tensor<2>) {
+    let (layers, _) = trunk.parts();
+    match layers[0].0.ids() {
+        (&[gated, plain], b) => (&weights[gated], &weights[plain], &weights[b]),
+        _ => unreachable!("a trunk has two inputs"),
+    }
+}
+
 /// A predictor for a few rows of plain numbers at a time, under one belief.
 #[derive(Debug)]
 pub(crate) enum RowPredictor {
@@ -129,6 +167,64 @@ impl RowPredictor {
                     }));
                 }
                 change
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::upload;
+    use burn::tensor::Device;
+
+    const ROWS: usize = 6;
+
+    /// Outputs under two beliefs, and the gradient of every parameter.
+    fn learned(
+        groups: usize,
+        predict: impl Fn(&PredictorNet, &Weights, Tensor<2>, [Tensor<2>; 2]) -> [Tensor<2>; 2],
+    ) -> Vec<Vec<f32>> {
+        let device = Device::flex();
+        let mut params = Params::new(&device, 5);
+        let config = BeliefConfig { dim: 3, predictor_width: 16, ..BeliefConfig::default() };
+        let net = PredictorNet::new(&mut params, "g", 4, &config, 2).unwrap();
+        let numbers = |count: usize, shift: f32| (0..count).map(|i| (i as f32 * 0.7 + shift).sin()).collect();
+        let sa = upload(numbers(ROWS * 4, 0.0), [ROWS, 4], &device);
+        let beliefs = [1.0, 2.0].map(|shift| upload(numbers(groups * 3, shift), [groups, 3], &device));
+        let weights = params.track();
+        let [one, two] = predict(&net, &weights, sa, beliefs);
+        let mut all = vec![read(one.clone().without_autodiff()), read(two.clone().without_autodiff())];
+        let gradients = (one.powf_scalar(2.0).sum() + two.powf_scalar(3.0).sum()).backward();
+        all.extend(params.iter().map(|(_, id)| read(weights[id].grad(&gradients).unwrap())));
+        all
+    }
+
+    /// As the network is defined: features times gain beside features, for every belief anew.
+    fn defined(net: &PredictorNet, weights: &Weights, sa: Tensor<2>, h: [Tensor<2>; 2]) -> [Tensor<2>; 2] {
+        let PredictorNet::Gated { act, gain, trunk } = net else { panic!("the default is gated") };
+        h.map(|h| {
+            let act = act.forward(weights, Input::One(sa.clone()));
+            let gain = gain.forward(weights, Input::One(h), Act::None);
+            let [groups, width] = gain.dims();
+            let product =
+                act.clone().reshape([groups, ROWS / groups, width]) * gain.reshape([groups, 1, width]);
+            trunk.forward(weights, Input::Two(product.reshape([ROWS, width]), act))
+        })
+    }
+
+    #[test]
+    fn sharing_between_beliefs_changes_neither_outputs_nor_gradients() {
+        for groups in [1, 3] {
+            let shared = learned(groups, |net, weights, sa, h| net.forward_each(weights, sa, h));
+            let alone = learned(groups, |net, weights, sa, h| h.map(|h| net.forward(weights, sa.clone(), h)));
+            let expected = learned(groups, defined);
+            for got in [shared, alone] {
+                for (got, expected) in got.iter().zip(&expected) {
+                    let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4 * (1.0 + b.abs());
+                    assert!(got.len() == expected.len() && got.iter().zip(expected).all(close));
+                    assert!(expected.iter().any(|x| *x != 0.0));
+                }
             }
         }
     }

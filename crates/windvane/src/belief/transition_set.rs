@@ -398,7 +398,7 @@ impl BeliefObjective for TransitionSetObjective {
                 return Tensor::zeros([1], device);
             };
             let turned = Tensor::cat(vec![h.clone().narrow(0, 1, batch - 1), h.clone().narrow(0, 0, 1)], 0);
-            let [own, other] = [h, turned].map(|h| net.forward(weights, s.clone(), h));
+            let [own, other] = net.forward_each(weights, s.clone(), [h, turned]);
             (softplus(own.neg(), 1.0) + softplus(other, 1.0)).mean()
         };
         let unconditioned = off(&model.unconditioned, model.no_belief()).mean();

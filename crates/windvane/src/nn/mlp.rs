@@ -167,6 +167,18 @@ impl Mlp {
         }
     }
 
+    /// The output from what a caller made of the first layer, before LayerNorm and Tanh: `sums [rows, width]`.
+    ///
+    /// # Panics
+    /// If the first layer has no LayerNorm.
+    pub(crate) fn above(&self, weights: &Weights, sums: Tensor<2>) -> Tensor<2> {
+        let Some((gain, shift)) = self.norm else {
+            panic!("a first layer without LayerNorm is not cut in two")
+        };
+        let first = ops::layer_norm(sums, &weights[gain], &weights[shift], Act::Tanh);
+        self.layers[1..].iter().fold(first, |x, (layer, act)| layer.forward(weights, Input::One(x), *act))
+    }
+
     /// The output read as `heads` heads side by side, of which each row wants one: only that one is computed. Shapes:
     /// `choice [rows]` -> `[rows, output / heads]`.
     ///
