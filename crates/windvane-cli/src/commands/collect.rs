@@ -36,7 +36,7 @@ pub(crate) struct Collect {
     /// Folder to make; one that holds this very data set already is left as it is, any other is refused
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids), `expert[:pure]` (ants); by default the paper's choice for the world
+    /// Who acts: `uniform`, `sticky[:REPEAT]`, `held[:STEPS]` (continuous actions), `walker[:EPSILON]` (grids), `expert[:sac|:sac-targets][:pure]` (ants; by PPO unless it says SAC, on torques or on joint targets); by default the paper's choice for the world
     #[arg(long)]
     policy: Option<BehaviourPolicy>,
     /// Where episodes begin

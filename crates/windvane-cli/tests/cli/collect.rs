@@ -129,7 +129,7 @@ fn requests_that_cannot_be_met_say_why() {
     with(
         "doors",
         &["--policy", "greedy"],
-        "unknown policy \"greedy\"; known: uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:pure]",
+        "unknown policy \"greedy\"; known: uniform, sticky[:REPEAT], held[:STEPS], walker[:EPSILON], expert[:sac|:sac-targets][:pure]",
     );
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was written");
 }

@@ -254,7 +254,9 @@ proptest! {
 
     #[test]
     fn ortho_loss_agrees_with_its_composition(seed: u64, n in rows(), d in size()) {
-        check(seed, &[var(n, d)], |x| ops::ortho_loss(x[0].clone()).reshape([1, 1]))?;
+        // Rows about as long as B's: the loss is a difference of sums, which longer rows leave few digits of.
+        let scale = (d as f32).sqrt().recip();
+        check(seed, &[var(n, d)], |x| ops::ortho_loss(x[0].clone() * scale).reshape([1, 1]))?;
     }
 }
 
