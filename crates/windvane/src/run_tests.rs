@@ -1,8 +1,8 @@
 //! Whole tiny runs: every method on listed states, on observations with an actor, and through the predictor.
 
 use super::*;
-use crate::agent::Acting;
 use crate::agent::task::Inference;
+use crate::agent::{Acting, Known, Model};
 use crate::config::Plan;
 use crate::methods::{self, METHODS};
 use crate::nn::{TensorFile, transfers};
@@ -436,4 +436,31 @@ fn findings_of_tiny_runs_are_the_frozen_ones() {
             assert!(near, "{env}: {now:?}, frozen {frozen:?}");
         }
     }
+}
+
+#[test]
+fn an_actor_is_measured_against_the_best_candidate_on_its_own_f() {
+    let more: &[&str] =
+        &["fb.steps=20", "belief.steps=20", "actor.kind=ddpg", "encoder.action_repeat=2", "belief.probe=3"];
+    let place = tempfile::tempdir().unwrap();
+    let run = run_of("pendulum", "standard", "bfb", place.path(), &[OBSERVED, more]);
+    let (agent, world) = (trained(&run, u64::MAX).unwrap(), run.world().unwrap());
+    let Model::Observations(model) = &agent.model else { panic!("pendulums are not listed") };
+    let known = Known::default();
+    let known = Known { belief: vec![0.1; agent.belief().unwrap().dim()], ..known };
+    let states = model.states(
+        &agent.visited.states[..agent.spec().obs_dim()],
+        &[(&known, &agent.visited.b[..agent.dim()])],
+    );
+    // The values that the swapped model chooses by are those of the candidates on the same F.
+    let values = model.without_actor().action_values(&states);
+    let candidates = model.codec.actions.candidates();
+    assert_eq!(values.len(), candidates.len());
+    for (value, candidate) in values.iter().zip(candidates) {
+        let own = model.values_of(&states, candidate)[0];
+        assert!((value - own).abs() <= 1e-4 * own.abs().max(1.0), "{value}, on the same F {own}");
+    }
+    let findings = crate::diagnostics::examine(&agent, Some(&*world), None, &run.plan.eval, 1).unwrap();
+    let found = findings.iter().find(|f| f.what.starts_with("return gained by the actor")).unwrap();
+    assert!(found.part == "actor" && (-1.0..=1.0).contains(&found.value), "{found:?}");
 }

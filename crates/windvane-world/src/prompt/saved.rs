@@ -24,6 +24,10 @@ impl SavedTasks {
 
     /// The task called `name`.
     pub fn get(&self, name: &str) -> Result<&Prompt, WorldError> {
+        if self.tasks.is_empty() {
+            let problem = "no task is saved there yet; adapt --save-task NAME saves one";
+            return Err(WorldError::data(&self.path, name, problem));
+        }
         self.tasks.get(name).ok_or_else(|| WorldError::Unknown {
             kind: "task",
             name: name.to_owned(),
@@ -60,6 +64,7 @@ mod tests {
         let path = folder.path().join("tasks.json");
         let task = Prompt::goal(&[1.0, 2.5]).and(-0.5, Part::Labels(vec![(vec![0.0, 0.0], 1.0)]));
         let mut saved = SavedTasks::open(&path).unwrap();
+        assert!(saved.get("home").unwrap_err().to_string().contains("no task is saved there yet"));
         saved.save("home", &task).unwrap();
         saved.save("away", &Prompt::formula("x > 3")).unwrap();
         let again = SavedTasks::open(&path).unwrap();

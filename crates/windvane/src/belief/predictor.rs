@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn sharing_between_beliefs_changes_neither_outputs_nor_gradients() {
         for groups in [1, 3] {
-            let shared = learned(groups, |net, weights, sa, h| net.forward_each(weights, sa, h));
+            let shared = learned(groups, PredictorNet::forward_each);
             let alone = learned(groups, |net, weights, sa, h| h.map(|h| net.forward(weights, sa.clone(), h)));
             let expected = learned(groups, defined);
             for got in [shared, alone] {

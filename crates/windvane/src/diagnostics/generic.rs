@@ -121,8 +121,15 @@ fn about_actor(
     let share = acted.iter().zip(&best).filter(|pair| near(*pair)).count() as f64 / rows.max(1) as f64;
     let what =
         format!("states where the actor is as good as the best of {} candidates on F", candidates.len());
+    if rows == 0 {
+        return None;
+    }
+    if model.actor_config.clones() {
+        // Told to stay near the data, it leaves actions alone of which F only believes that they are better.
+        return Some(Finding::report("actor", what, share));
+    }
     let advice = "the actor lags behind F: train longer, or raise actor.rate";
-    (rows > 0).then(|| Finding::at_least("actor", what, share, Limits { good: 0.8, fair: 0.5 }, advice))
+    Some(Finding::at_least("actor", what, share, Limits { good: 0.8, fair: 0.5 }, advice))
 }
 
 fn about_belief(agent: &Agent, replay: &Replay, seed: u64) -> Vec<Finding> {

@@ -1,5 +1,6 @@
 //! Diagnostics of a trained agent: findings with a verdict and an advice.
 
+mod actor_swap;
 pub mod context_curve;
 mod context_swap;
 pub mod exact;
@@ -63,6 +64,7 @@ pub fn examine(
             findings.extend(examiner.findings()?);
             findings.extend(examiner.belief_findings()?);
         }
+        findings.extend(actor_swap::findings(agent, world, eval, seed)?);
         findings.extend(readout::findings(agent, world, eval, seed)?);
         findings.extend(task_vectors::findings(agent, world)?);
         findings.extend(context_swap::in_world(agent, world, eval, seed)?);

@@ -33,6 +33,12 @@ pub(crate) struct ObservationModel {
     pub(crate) condition: usize,
 }
 
+/// Encodings of the actions to choose from without an actor, `[n, width]`.
+fn candidates(codec: &Codec, device: &Device) -> Tensor<2> {
+    let candidates = codec.actions.candidates();
+    upload(candidates.concat(), [candidates.len(), codec.actions.width()], device)
+}
+
 /// States in groups that share a context and a task.
 #[derive(Clone, Debug)]
 pub(crate) struct States {
@@ -107,9 +113,7 @@ impl ObservationModel {
             let sizes = [features, codec.actions.width(), condition];
             (Some(Actor::new(sizes, (&config, actor), seed, device)?), None)
         } else {
-            let candidates = codec.actions.candidates();
-            let count = candidates.len();
-            (None, Some(upload(candidates.concat(), [count, codec.actions.width()], device)))
+            (None, Some(candidates(&codec, device)))
         };
         Ok(Self {
             constants: DeviceCodec::new(&codec, device),
@@ -124,6 +128,12 @@ impl ObservationModel {
             predictor,
             condition,
         })
+    }
+
+    /// The same F and B, where the best of candidates is taken.
+    pub(crate) fn without_actor(&self) -> Self {
+        let choices = candidates(&self.codec, &self.constants.change_scale.device());
+        Self { actor: None, choices: Some(choices), ..self.clone() }
     }
 
     /// B of observations, or their given features, `[rows * d]`.
