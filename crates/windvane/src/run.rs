@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windvane_world::collect::{CollectConfig, collect};
 use windvane_world::episodes::Episodes;
+use windvane_world::episodes::first_difference;
 use windvane_world::recorded::Recorded;
 use windvane_world::registry::{WorldConfig, make};
 use windvane_world::rng::stream;
@@ -92,19 +93,30 @@ impl Run {
     pub fn record(&self, folder: &RunFolder) -> Result<(), LearnError> {
         let path = folder.file(RECORD);
         let [data, belief] = [&self.data, &self.belief].map(|place| relative(place, folder.path()));
-        let text = serde_json::to_string_pretty(&Self { data, belief, ..self.clone() })
-            .map_err(|e| LearnError::run(&path, e.to_string()))?;
+        let own = Self { data, belief, ..self.clone() };
+        let json = |run: &Self| serde_json::to_value(run).map_err(|e| LearnError::run(&path, e.to_string()));
         match std::fs::read_to_string(&path) {
-            Ok(there) if there == text => Ok(()),
-            Ok(_) => Err(LearnError::run(
-                &path,
-                "the folder holds a run with other settings; choose another folder",
-            )),
+            // Settings that came later have the values that they had before they were settings.
+            Ok(text) => match first_difference(&json(&Self::parse(&path, &text)?)?, &json(&own)?) {
+                None => Ok(()),
+                Some(difference) => {
+                    let problem = format!(
+                        "the folder holds a run with other settings ({difference}); choose another folder"
+                    );
+                    Err(LearnError::run(&path, problem))
+                }
+            },
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let text = serde_json::to_string_pretty(&own);
+                let text = text.map_err(|e| LearnError::run(&path, e.to_string()))?;
                 checkpoint::write_atomically(&path, text.as_bytes())
             }
             Err(e) => Err(LearnError::io(&path, "reading the run")(e)),
         }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, LearnError> {
+        serde_json::from_str(text).map_err(|e| LearnError::run(path, format!("not a run: {e}")))
     }
 
     /// Reads a recorded run back, wherever its folder is now. Nothing is locked or written.
@@ -114,8 +126,7 @@ impl Run {
             return Err(LearnError::run(folder, "is no folder; expected one that `windvane train` made"));
         }
         let text = std::fs::read_to_string(&path).map_err(LearnError::io(&path, "reading the run"))?;
-        let mut run: Self =
-            serde_json::from_str(&text).map_err(|e| LearnError::run(&path, format!("not a run: {e}")))?;
+        let mut run = Self::parse(&path, &text)?;
         folder.clone_into(&mut run.folder);
         for place in [&mut run.data, &mut run.belief] {
             *place = folder.join(&*place);

@@ -245,7 +245,14 @@ fn what_cannot_be_trained_or_evaluated_is_said_in_a_line() {
     success(&train("fb", out));
     let mut other = train("fb", out);
     other.extend(["--seed", "1"]);
-    assert!(failure(&other).contains("holds a run with other settings"));
+    assert!(failure(&other).contains("holds a run with other settings (seed was 0, is 1)"));
+    // A run that was recorded before a setting existed is the same run.
+    let record = folder.path().join("run/run.json");
+    let mut older: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
+    older["plan"]["fb"].as_object_mut().unwrap().remove("centred_goals").unwrap();
+    std::fs::write(&record, older.to_string()).unwrap();
+    success(&train("fb", out));
     let agent = folder.path().join("run/model/model.safetensors");
     let mut bytes = std::fs::read(&agent).unwrap();
     let last = bytes.len() - 1;

@@ -3,6 +3,7 @@
 use crate::env::{ActionSpace, ContextId, EnvSpec};
 use crate::error::WorldError;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -131,6 +132,28 @@ impl Meta {
             return Err(wrong("episodes", format!("{} are more than 2^32", meta.episodes)));
         }
         Ok(meta)
+    }
+}
+
+/// Where two JSON values first differ, and how: `plan.seed was 0, is 1`. Nothing if they are the same.
+pub fn first_difference(was: &Value, now: &Value) -> Option<String> {
+    difference_at("", was, now)
+}
+
+fn difference_at(at: &str, was: &Value, now: &Value) -> Option<String> {
+    match (was, now) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.map(|key| (key, a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null)))
+                .find_map(|(key, a, b)| {
+                    difference_at(&format!("{at}{}{key}", if at.is_empty() { "" } else { "." }), a, b)
+                })
+        }
+        _ if was == now => None,
+        _ => {
+            let short = |value: &Value| value.to_string().chars().take(60).collect::<String>();
+            Some(format!("{at} was {}, is {}", short(was), short(now)))
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub use check::{Summary, check};
 pub(crate) use exchange::read_rows;
 pub use exchange::{ActionKind, GroupBy, ImportConfig, export_minari, export_npz, import, read_observations};
 pub(crate) use meta::read_json;
-pub use meta::{ColumnInfo, ContextEntry, Meta, Plan, Provenance, VERSION};
+pub use meta::{ColumnInfo, ContextEntry, Meta, Plan, Provenance, VERSION, first_difference};
 pub(crate) use partial::{finished_plan, plan_difference};
 pub use sample::{Batch, Window};
 pub use trajectories::read_trajectories;

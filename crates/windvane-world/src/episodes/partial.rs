@@ -1,7 +1,7 @@
 //! The folder `DIR.partial`: whose it is, and writing into it without ever leaving half a file.
 
 use super::journal::JOURNAL_FILE;
-use super::meta::{META_FILE, Meta, Plan};
+use super::meta::{META_FILE, Meta, Plan, first_difference};
 use super::{ACTIONS, CONTEXT_IDS, EPISODE_OFFSETS, GROUP_IDS, OBSERVATIONS, TERMINATED};
 use crate::error::WorldError;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub(crate) fn plan_difference(begun: &Plan, now: &Plan) -> Option<String> {
     let value =
         |plan: &Plan| serde_json::to_string(plan).and_then(|text| serde_json::from_str::<Value>(&text));
     match (value(begun), value(now)) {
-        (Ok(begun), Ok(now)) => difference("", &begun, &now),
+        (Ok(begun), Ok(now)) => first_difference(&begun, &now),
         (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
     }
 }
@@ -94,24 +94,6 @@ fn is_ours(name: &str) -> bool {
     let columns = [OBSERVATIONS, ACTIONS, EPISODE_OFFSETS, GROUP_IDS, TERMINATED, CONTEXT_IDS];
     [PLAN_FILE, META_FILE, JOURNAL_FILE].contains(&name)
         || name.strip_suffix(".npy").is_some_and(|column| columns.contains(&column))
-}
-
-/// Where two values first differ, and how.
-fn difference(at: &str, begun: &Value, now: &Value) -> Option<String> {
-    match (begun, now) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            keys.map(|key| (key, a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null)))
-                .find_map(|(key, a, b)| {
-                    difference(&format!("{at}{}{key}", if at.is_empty() { "" } else { "." }), a, b)
-                })
-        }
-        _ if begun == now => None,
-        _ => {
-            let short = |value: &Value| value.to_string().chars().take(60).collect::<String>();
-            Some(format!("{at} was {}, is {}", short(begun), short(now)))
-        }
-    }
 }
 
 fn to_text(value: &impl Serialize) -> io::Result<String> {
