@@ -44,18 +44,13 @@ pub(crate) struct ContextSampler {
     places: Tensor<2>,
     /// The state that each token leaves, `[vocabulary]`.
     leaves: Tensor<1, Int>,
-    /// Which states a token shows to be enterable, and which blocked, `[vocabulary, states]` each.
-    entered: Tensor<2>,
-    blocked: Tensor<2>,
 }
 
 /// Contexts and what they should tell, on the device.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextBatch {
-    /// Where they entered and were blocked, `[contexts, states]` each, 0 or 1.
-    pub entered: Tensor<2>,
-    /// See `entered`.
-    pub blocked: Tensor<2>,
+    /// Which transitions they met, `[contexts, vocabulary]`, 0 or 1.
+    pub met: Tensor<2>,
     /// The share of each outcome in the groups' data, `[contexts, vocabulary]`.
     pub truth: Tensor<2>,
     /// The groups that each is made of.
@@ -77,20 +72,12 @@ impl ContextSampler {
         for (group, row) in table.groups.iter().zip(shares.chunks_exact_mut(vocabulary)) {
             table.write_shares(&group.counts, row);
         }
-        let (mut entered, mut blocked) = (vec![0.0; vocabulary * states], vec![0.0; vocabulary * states]);
-        for token in 0..vocabulary {
-            for (s, e) in table.evidence([token as u32]).chunks_exact(2).enumerate() {
-                (entered[token * states + s], blocked[token * states + s]) = (e[0], e[1]);
-            }
-        }
         Self {
             config,
             tokens: upload_indices(table.tokens.iter().map(|&token| i64::from(token)).collect(), device),
             shares: upload(shares, [groups, vocabulary], device),
             places: upload(places, [dims.len(), states], device),
             leaves: upload_indices((0..vocabulary).map(|token| table.leaves(token) as i64).collect(), device),
-            entered: upload(entered, [vocabulary, states], device),
-            blocked: upload(blocked, [vocabulary, states], device),
             table,
         }
     }
@@ -156,12 +143,7 @@ impl ContextSampler {
             bag = bag.clone() + (own_bag - bag) * beyond.clone();
             truth = truth.clone() + (own_truth - truth) * beyond;
         }
-        ContextBatch {
-            entered: bag.clone().matmul(self.entered.clone()).clamp_max(1.0),
-            blocked: bag.matmul(self.blocked.clone()).clamp_max(1.0),
-            truth,
-            groups,
-        }
+        ContextBatch { met: bag, truth, groups }
     }
 
     /// Marks the tokens at `positions` in the bags that begin at `bags`: `[contexts, vocabulary]`, 0 or 1.

@@ -29,6 +29,9 @@ pub(crate) use transition_set::TransitionSet;
 pub struct BeliefConfig {
     /// Numbers in h of `observations`; paper: d. Rotation-FB needs `fb.dim`. Listed states have one number each.
     pub dim: usize,
+    /// `listed`: what the encoder is given of a context.
+    #[serde(default)]
+    pub encoder: EncoderKind,
     /// Width of the transformer.
     pub width: usize,
     /// Its blocks.
@@ -78,6 +81,18 @@ pub struct BeliefConfig {
     pub block_persistence: f32,
 }
 
+/// What the encoder of listed states is given of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EncoderKind {
+    /// What the transitions say of each state: whether it was entered, whether it was blocked, and what known contexts say.
+    #[default]
+    States,
+    /// The set of transitions itself, as the paper's `f_dyn`: each state sees every transition (s, a, s') from where it stands
+    /// and has to learn what it says.
+    Transitions,
+}
+
 /// Where h comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -103,6 +118,7 @@ impl Default for BeliefConfig {
     fn default() -> Self {
         Self {
             dim: 100,
+            encoder: EncoderKind::States,
             width: 32,
             blocks: 2,
             heads: 4,
@@ -164,8 +180,7 @@ pub struct Posteriors {
 /// What was seen of one context, in the form that its encoder takes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
-    /// For each listed state whether it was entered, and whether entering it was blocked, `[states * 2]`, and how many
-    /// transitions said so.
+    /// Which transitions between listed states were met, 0 or 1 for each token, `[vocabulary]`, and how many there were in all.
     States(Vec<f32>, usize),
     /// Transitions as tokens.
     Tokens(TokenSet),

@@ -6,11 +6,16 @@
 //! states and gives h, one number per state: the log-odds that it can be entered. What was seen directly reaches h through
 //! one weight that all states share: with few training contexts, that is what keeps a belief from snapping to the
 //! nearest context it knows (docs/lab-notes.md).
+//!
+//! With `belief.encoder = "transitions"` nobody says what a transition is evidence of: as in the paper's `f_dyn`, the encoder is
+//! given the set of transitions (s, a, s') alone. Each state sees all of them, each by its kind (which action, by how much it
+//! moved) and by where it lies as seen from there, and the transformer over states comes after. Repetition does not matter
+//! here either.
 
 use super::contexts::{ContextBatch, ContextSampler};
 use super::known_contexts::KnownContexts;
 use super::trainer::BeliefObjective;
-use super::{BeliefConfig, BeliefEncoder, Evidence, Gaussian, Posteriors, ood};
+use super::{BeliefConfig, BeliefEncoder, EncoderKind, Evidence, Gaussian, Posteriors, ood};
 use crate::data::StateTable;
 use crate::error::Result;
 use crate::nn::{
@@ -37,6 +42,8 @@ const IDENTITY: f32 = 1.75;
 const SEEN: usize = 5;
 /// Constants that change results.
 pub(crate) const CONSTANTS: &[f64] = &[EVIDENCE as f64, COORDINATE as f64, IDENTITY as f64];
+/// The least probability whose logarithm is measured.
+const LEAST: f64 = 1e-6;
 /// Contexts that go through the transformer at once; bounds memory, not results.
 const CHUNK: usize = 64;
 
@@ -54,6 +61,9 @@ pub(crate) struct StateEvidence {
     own_bias: ParamId,
     /// How much direct evidence counts: entered, blocked.
     evidence_weight: ParamId,
+    /// What a transition adds to a state's token and to the mean of h there, by its kind and by where it lies, `[.., width + 1]`;
+    /// nothing where the encoder is given evidence instead.
+    transitions: Option<(ParamId, Tensor<1, Int>)>,
     /// What each kind of step has for itself: this action, by this much, wherever it is taken.
     kind_bias: ParamId,
     constants: Constants,
@@ -74,6 +84,9 @@ struct Constants {
     leaves: Tensor<2>,
     /// `[1, vocabulary]`: 0 for outcomes, [`NO_OUTCOME`] for places without one.
     mask: Tensor<2>,
+    /// Which states a token shows to be enterable, and which blocked, `[vocabulary, states]` each.
+    entered: Tensor<2>,
+    blocked: Tensor<2>,
 }
 
 impl Constants {
@@ -95,7 +108,14 @@ impl Constants {
         let leaves = enters.iter().enumerate().map(moves);
         let mask = (0..vocabulary).map(|token| if table.is_outcome(token) { 0.0 } else { NO_OUTCOME });
         let (kinds, kind_count) = table.kinds();
+        let evidence: Vec<f32> = (0..vocabulary).flat_map(|token| table.evidence([token as u32])).collect();
+        let shown = |part: usize| {
+            let values = evidence.iter().skip(part).step_by(2).copied().collect();
+            upload(values, [vocabulary, states], device)
+        };
         Self {
+            entered: shown(0),
+            blocked: shown(1),
             places: upload(places, [states, features], device),
             leaves: upload(leaves.collect(), [1, vocabulary], device),
             mask: upload(mask.collect(), [1, vocabulary], device),
@@ -120,7 +140,16 @@ impl StateEvidence {
         let BeliefConfig { width, blocks, heads, .. } = *config;
         let input = SEEN + constants.places.dims()[1];
         let set = SetConfig { input, width, heads, blocks, hidden: 2 * width };
+        let transitions = match config.encoder {
+            EncoderKind::States => None,
+            EncoderKind::Transitions => {
+                let (kinds, count) = table.kinds_from();
+                let weight = params.add("transitions", [count, width + 1], Init::Constant(0.0))?;
+                Some((weight, upload_indices(kinds, device)))
+            }
+        };
         Ok(Self {
+            transitions,
             transformer: SetTransformer::new(&mut params, "set", &set)?,
             read: Linear::new(&mut params, "read", &[width], 3)?,
             own_read: params.add("own/read", [table.states(), width], Init::Constant(0.0))?,
@@ -135,20 +164,17 @@ impl StateEvidence {
         })
     }
 
-    /// The Gaussians of evidence `[contexts * states * 2]`; `hidden` names, for each context (or for none), groups that are not
-    /// to be recognised.
-    pub(crate) fn infer_without(&self, evidence: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
-        let (states, weights) = (self.table.states(), self.params.weights());
+    /// The Gaussians of contexts that met the transitions `met [contexts * vocabulary]`; `hidden` names, for each context (or for
+    /// none), groups that are not to be recognised.
+    pub(crate) fn infer_without(&self, met: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
+        let (vocabulary, weights) = (self.table.vocabulary(), self.params.weights());
         let mut all = Posteriors::default();
-        for (chunk, evidence) in evidence.chunks(CHUNK * states * 2).enumerate() {
-            let contexts = evidence.len() / states / 2;
-            let part = |i: usize| {
-                let values = evidence.iter().skip(i).step_by(2).copied().collect();
-                upload(values, [contexts, states], self.params.device())
-            };
+        for (chunk, met) in met.chunks(CHUNK * vocabulary).enumerate() {
+            let contexts = met.len() / vocabulary;
             let hidden = hidden.get(chunk * CHUNK..).unwrap_or_default();
             let hidden = self.hidden(&hidden[..hidden.len().min(contexts)], contexts);
-            let Gaussian { mean, log_std } = self.encode(&weights, part(0), part(1), hidden);
+            let met = upload(met.to_vec(), [contexts, vocabulary], self.params.device());
+            let Gaussian { mean, log_std } = self.encode(&weights, met, hidden);
             all.mean.extend(read(mean));
             all.std.extend(read(log_std.exp()));
         }
@@ -165,34 +191,47 @@ impl StateEvidence {
         Some(upload(marks, [contexts, known.groups()], self.params.device()))
     }
 
-    /// h from where contexts entered and were blocked, `[contexts, states]` each.
-    fn encode(
-        &self,
-        weights: &Weights,
-        entered: Tensor<2>,
-        blocked: Tensor<2>,
-        hidden: Option<Tensor<2>>,
-    ) -> Gaussian {
-        let [contexts, states] = entered.dims();
-        let width = self.config.width;
+    /// h from which transitions contexts met, `[contexts, vocabulary]`.
+    fn encode(&self, weights: &Weights, met: Tensor<2>, hidden: Option<Tensor<2>>) -> Gaussian {
+        let (contexts, states, width) = (met.dims()[0], self.table.states(), self.config.width);
+        let shown = |by: &Tensor<2>| met.clone().matmul(by.clone()).clamp_max(1.0); // [contexts, states]
+        let (entered, blocked) = (shown(&self.constants.entered), shown(&self.constants.blocked));
         let recalled =
             self.known.as_ref().map(|known| known.recall(entered.clone(), blocked.clone(), hidden));
+        let nothing = || Tensor::zeros([contexts, states], &met.device());
         let everywhere = |x: Tensor<2>| x.expand([contexts, states]);
-        let mut seen = vec![entered.clone(), blocked.clone()];
+        let mut seen = match self.transitions {
+            None => vec![entered.clone(), blocked.clone()],
+            Some(_) => vec![nothing(), nothing()],
+        };
         match &recalled {
             Some(r) => seen.extend([r.mean.clone(), everywhere(r.fit.clone()), everywhere(r.alone.clone())]),
-            None => (2..SEEN).for_each(|_| seen.push(Tensor::zeros([contexts, states], &entered.device()))),
+            None => (2..SEEN).for_each(|_| seen.push(nothing())),
         }
         let seen = seen.into_iter().map(|x| x.reshape([contexts * states, 1]) * EVIDENCE).collect();
-        let x = self.transformer.tokens_at(weights, Tensor::cat(seen, 1), &self.constants.places); // [contexts * states, width]
+        let seen = Tensor::cat(seen, 1); // [contexts * states, SEEN]
+        let (onto, direct) = match &self.transitions {
+            None => {
+                let weight = &weights[self.evidence_weight];
+                let direct =
+                    entered * weight.clone().narrow(0, 0, 1) - blocked * weight.clone().narrow(0, 1, 1);
+                (None, direct)
+            }
+            Some((weight, kinds)) => {
+                let seen_from = weights[*weight].clone().select(0, kinds.clone()); // [vocabulary * states, width + 1]
+                let seen_from = seen_from.reshape([self.table.vocabulary(), states * (width + 1)]);
+                let sums = met.matmul(seen_from).reshape([contexts * states, width + 1]) * EVIDENCE;
+                let direct = sums.clone().narrow(1, width, 1).reshape([contexts, states]);
+                (Some(sums.narrow(1, 0, width)), direct)
+            }
+        };
+        let x = self.transformer.tokens_at(weights, seen, &self.constants.places, onto); // [contexts * states, width]
         let both = self.read.forward(weights, Input::One(x.clone()), Act::None); // [contexts * states, 3]
         let part = |i: usize| both.clone().narrow(1, i, 1).reshape([contexts, states]);
         // Between e^-5 and e^1: a spread that the KL term can shape but no batch can blow up.
         let log_std = part(1).tanh() * 3.0 - 2.0;
         let own = weights[self.own_read].clone().reshape([1, states, width]);
         let own = (x.reshape([contexts, states, width]) * own).sum_dim(2).reshape([contexts, states]);
-        let weight = &weights[self.evidence_weight];
-        let direct = entered * weight.clone().narrow(0, 0, 1) - blocked * weight.clone().narrow(0, 1, 1);
         let mut mean = part(0) + own + weights[self.own_bias].clone() + direct;
         if let Some(recalled) = recalled {
             mean = mean + recalled.odds * part(2);
@@ -212,16 +251,18 @@ impl StateEvidence {
         log_softmax(logits.reshape([contexts * self.table.pairs(), self.table.width()]), 1)
     }
 
-    /// Dynamics decoded from means of h `[contexts * states]`, which agree with `evidence [contexts * states * 2]` (or none).
-    pub(crate) fn dynamics_given(&self, mean: &[f32], evidence: &[f32]) -> Vec<f32> {
+    /// Dynamics decoded from means of h `[contexts * states]`, which agree with what was `met [contexts * vocabulary]` (or none).
+    pub(crate) fn dynamics_given(&self, mean: &[f32], met: &[f32]) -> Vec<f32> {
         let (states, weights) = (self.table.states(), self.params.weights());
         let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
         for mean in mean.chunks(CHUNK * states) {
             let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
             all.extend(read(self.decode(&weights, h).exp()));
         }
-        let rows = all.chunks_exact_mut(self.table.vocabulary()).zip(evidence.chunks_exact(states * 2));
-        rows.for_each(|(p, evidence)| self.table.trust(p, evidence, self.config.block_persistence));
+        let vocabulary = self.table.vocabulary();
+        for (p, met) in all.chunks_exact_mut(vocabulary).zip(met.chunks_exact(vocabulary)) {
+            self.table.trust(p, &self.table.evidence_in(met), self.config.block_persistence);
+        }
         all
     }
 
@@ -230,8 +271,8 @@ impl StateEvidence {
         if tokens.len() < ood::FEWEST {
             return None;
         }
-        let evidence = self.table.evidence(tokens.iter().step_by(2).flatten().copied());
-        let mean = self.infer_without(&evidence, &[hidden.into_iter().collect()]).mean;
+        let met = self.table.set_of(tokens.iter().step_by(2).flatten().copied());
+        let mean = self.infer_without(&met, &[hidden.into_iter().collect()]).mean;
         let p = self.dynamics_given(&mean, &[]); // [vocabulary]
         let chance =
             |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
@@ -246,28 +287,33 @@ impl BeliefEncoder for StateEvidence {
     }
 
     fn no_evidence(&self) -> Evidence {
-        Evidence::States(vec![0.0; self.table.states() * 2], 0)
+        Evidence::States(self.table.set_of([]), 0)
     }
 
     fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory) {
-        let Evidence::States(evidence, count) = evidence else { return };
+        let Evidence::States(met, count) = evidence else { return };
         let tokens = self.table.tokens_of(trajectory);
         *count += tokens.len();
-        tokens.into_iter().for_each(|token| self.table.add_evidence(token as usize, evidence));
+        tokens.into_iter().for_each(|token| met[token as usize] = 1.0);
     }
 
     fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
-        let Evidence::States(evidence, count) = evidence else { return false };
-        let (before, mut steps) = (evidence.clone(), Vec::new());
+        let Evidence::States(met, count) = evidence else { return false };
+        // What changes nothing that the encoder is given is no news.
+        let given = |met: &[f32]| match self.config.encoder {
+            EncoderKind::States => self.table.evidence_in(met),
+            EncoderKind::Transitions => met.to_vec(),
+        };
+        let (before, mut steps) = (given(met), Vec::new());
         let dims = self.table.spec().obs_dim();
         for (pair, &action) in obs.windows(2 * dims).step_by(dims).zip(actions) {
             self.table.discretizer.add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
         }
         for token in steps.into_iter().filter_map(|step| self.table.token_of(step)) {
-            self.table.add_evidence(token as usize, evidence);
+            met[token as usize] = 1.0;
             *count += 1;
         }
-        *evidence != before
+        given(met) != before
     }
 
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
@@ -288,7 +334,7 @@ impl BeliefEncoder for StateEvidence {
     }
 }
 
-/// Evidence of listed states, `[contexts * states * 2]`.
+/// What was met between listed states, `[contexts * vocabulary]`.
 fn rows_of(evidence: &[&Evidence]) -> Vec<f32> {
     let rows = evidence.iter().map(|evidence| match evidence {
         Evidence::States(rows, _) => rows.as_slice(),
@@ -302,6 +348,8 @@ fn rows_of(evidence: &[&Evidence]) -> Vec<f32> {
 pub(crate) struct StateEvidenceObjective {
     pub(crate) model: StateEvidence,
     sampler: ContextSampler,
+    /// Logarithm of the average dynamics, `[1, vocabulary]`: what there is to beat.
+    unconditioned: Tensor<2>,
     seed: u64,
 }
 
@@ -314,8 +362,10 @@ impl StateEvidenceObjective {
         device: &Device,
     ) -> Result<Self> {
         let model = StateEvidence::new(table.clone(), config, seed, device)?;
-        let sampler = ContextSampler::new(table, config.context, model.params.device());
-        Ok(Self { model, sampler, seed })
+        let device = model.params.device();
+        let average = upload(table.average(), [1, table.vocabulary()], device);
+        let sampler = ContextSampler::new(table, config.context, device);
+        Ok(Self { model, sampler, unconditioned: average.clamp_min(LEAST).log(), seed })
     }
 }
 
@@ -332,23 +382,27 @@ impl BeliefObjective for StateEvidenceObjective {
         let (model, config) = (&self.model, &self.model.config);
         let (states, batch) = (model.table.states(), config.batch);
         let mut rng = stream(self.seed, "belief-batch", &[step]);
-        let ContextBatch { entered, blocked, truth, groups } = self.sampler.draw(&mut rng, batch);
+        let ContextBatch { met, truth, groups } = self.sampler.draw(&mut rng, batch);
         // What is made of several groups is none of them.
         let hide = |groups: Vec<usize>| {
             let forgotten = groups.len() > 1 || rng.random_bool(config.forget);
             if forgotten { groups } else { Vec::new() }
         };
         let hidden: Vec<Vec<usize>> = groups.into_iter().map(hide).collect();
-        let belief = model.encode(weights, entered, blocked, model.hidden(&hidden, batch));
+        let belief = model.encode(weights, met, model.hidden(&hidden, batch));
         let noise = StandardNormal.sample_iter(&mut rng).take(batch * states).collect();
         let h = belief.sample(upload(noise, [batch, states], model.params.device()));
         let log_p = model.decode(weights, h); // [batch * pairs, outcomes]
         let tried = truth.clone().sum().clamp_min(1.0); // pairs that anyone tried
-        let truth = truth.reshape(log_p.dims());
-        let prediction = -(log_p * truth).sum() / tried; // [1]
+        let off = |log_p: Tensor<2>| -(log_p * truth.clone()).sum() / tried.clone(); // [1]
+        let [unconditioned, known] =
+            [self.unconditioned.clone(), truth.clone().clamp_min(LEAST).log()].map(off);
+        let prediction = off(log_p.reshape(truth.dims()));
         let kl = belief.kl();
         let loss = prediction.clone() + kl.clone() * config.kl;
-        (loss.clone(), vec![("loss", loss), ("prediction", prediction), ("kl", kl)])
+        let measured = [("prediction", prediction), ("unconditioned prediction", unconditioned)];
+        let more = [("known context's prediction", known), ("kl", kl)];
+        (loss.clone(), [("loss", loss)].into_iter().chain(measured).chain(more).collect())
     }
 }
 
@@ -364,17 +418,17 @@ mod tests {
         #[test]
         fn a_belief_is_of_a_set(seed in 0_u64..1000, length in 0_usize..60) {
             let (_, table) = tabled("doors", 2, 3);
-            let config = BeliefConfig { width: 16, ..BeliefConfig::default() };
-            let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
-            let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
-            let infer = |tokens: &[u32]| {
-                belief.infer_without(&table.evidence(tokens.iter().copied()), &[])
-            };
-            let before = infer(&tokens);
-            let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
-            prop_assert_eq!(&infer(&again), &before, "repetition says nothing new");
-            tokens.shuffle(&mut stream(seed, "shuffle", &[]));
-            prop_assert_eq!(infer(&tokens), before, "order says nothing");
+            for encoder in [EncoderKind::States, EncoderKind::Transitions] {
+                let config = BeliefConfig { width: 16, encoder, ..BeliefConfig::default() };
+                let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
+                let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
+                let infer = |tokens: &[u32]| belief.infer_without(&table.set_of(tokens.iter().copied()), &[]);
+                let before = infer(&tokens);
+                let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
+                prop_assert_eq!(&infer(&again), &before, "repetition says nothing new");
+                tokens.shuffle(&mut stream(seed, "shuffle", &[]));
+                prop_assert_eq!(infer(&tokens), before, "order says nothing");
+            }
         }
     }
 
@@ -384,19 +438,14 @@ mod tests {
         let config = crate::belief::contexts::ContextConfig { mix: 0.0, ..Default::default() };
         let sampler = ContextSampler::new(table.clone(), config, &Device::flex());
         let batch = sampler.draw(&mut stream(4, "contexts", &[]), 6);
-        let (entered, blocked, truth) = (read(batch.entered), read(batch.blocked), read(batch.truth));
+        let (met, truth) = (read(batch.met), read(batch.truth));
         let mut rng = stream(4, "contexts", &[]);
         for (i, groups) in batch.groups.iter().enumerate() {
             let group = rng.random_range(0..3);
             assert_eq!(groups, &[group]);
             let positions = sampler.draw_positions(&mut rng, group);
-            let evidence = table.evidence(positions.into_iter().map(|position| table.tokens[position]));
-            for (s, seen) in evidence.chunks_exact(2).enumerate() {
-                assert_eq!(
-                    [entered[i * table.states() + s], blocked[i * table.states() + s]],
-                    [seen[0], seen[1]]
-                );
-            }
+            let set = table.set_of(positions.into_iter().map(|position| table.tokens[position]));
+            assert_eq!(met[i * table.vocabulary()..][..table.vocabulary()], set);
             let mut shares = vec![0.0; table.vocabulary()];
             table.write_shares(&table.groups[group].counts, &mut shares);
             assert_eq!(truth[i * table.vocabulary()..][..table.vocabulary()], shares);

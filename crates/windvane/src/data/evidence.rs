@@ -22,6 +22,19 @@ impl StateTable {
         }
     }
 
+    /// The set of tokens: 1 for each that is in it, `[vocabulary]`.
+    pub(crate) fn set_of(&self, tokens: impl IntoIterator<Item = u32>) -> Vec<f32> {
+        let mut set = vec![0.0; self.vocabulary()];
+        tokens.into_iter().for_each(|token| set[token as usize] = 1.0);
+        set
+    }
+
+    /// The evidence of a set of tokens, `[states * 2]`.
+    pub(crate) fn evidence_in(&self, set: &[f32]) -> Vec<f32> {
+        let tokens = set.iter().enumerate().filter(|(_, there)| **there > 0.0);
+        self.evidence(tokens.map(|(token, _)| token as u32))
+    }
+
     /// The evidence of tokens, `[states * 2]`.
     pub(crate) fn evidence(&self, tokens: impl IntoIterator<Item = u32>) -> Vec<f32> {
         let mut evidence = vec![0.0; self.states() * 2];
@@ -117,6 +130,18 @@ impl StateTable {
         let states = || places.chunks_exact(self.spec().obs_dim());
         let (of_pairs, count) = numbered(states().flat_map(|from| states().map(|to| displacement(from, to))));
         Displacements { of_pairs: upload_indices(of_pairs, device), count }
+    }
+
+    /// The kind of each token beside its displacement from each state, by number, `[vocabulary * states]`, and how many different
+    /// ones there are: what a transition is to who stands in that state.
+    pub(crate) fn kinds_from(&self) -> (Vec<i64>, usize) {
+        let (places, dims, states) = (self.places(), self.spec().obs_dim(), self.states());
+        let place = |state: usize| &places[state * dims..][..dims];
+        let (kinds, _) = self.kinds();
+        numbered(kinds.iter().enumerate().flat_map(|(token, &kind)| {
+            let left = place(self.leaves(token));
+            (0..states).map(move |state| (kind, displacement(place(state), left)))
+        }))
     }
 
     /// The kind of each token by number, and how many there are: which action, and by how much it moves, wherever it is taken.

@@ -113,11 +113,10 @@ pub(crate) fn listed(
             let drawn = ContextConfig { mix: fb.context_mix, ways: fb.context_ways, ..config.context };
             let sampler = ContextSampler::new(table.clone(), drawn, belief.params().device());
             let mut rng = stream(seed, "beliefs", &[]);
-            let (mut evidence, mut hidden) = (Vec::new(), Vec::new());
+            let (mut met, mut hidden) = (Vec::new(), Vec::new());
             while all.groups.len() < config.cached {
                 let batch = sampler.draw(&mut rng, config.batch.min(config.cached - all.groups.len()));
-                let (entered, blocked) = (read(batch.entered), read(batch.blocked));
-                evidence.extend(entered.iter().zip(&blocked).flat_map(|(e, b)| [*e, *b]));
+                met.extend(read(batch.met));
                 all.data_dynamics.extend(read(batch.truth));
                 for of in batch.groups {
                     all.groups.push(of[0]);
@@ -130,12 +129,12 @@ pub(crate) fn listed(
             shares.for_each(|shares| table.fill_untried(shares, &average));
             // Heads learn from the data, which an imagined trajectory may contradict.
             if fb.on_policy_contexts > 0.0 && fb.forward == ForwardForm::Predictor {
-                let (evidence, hidden, data_dynamics) = (&mut evidence, &hidden, &all.data_dynamics);
-                let mut contexts = on_policy::Contexts { belief, evidence, hidden, data_dynamics };
+                let (met, hidden, data_dynamics) = (&mut met, &hidden, &all.data_dynamics);
+                let mut contexts = on_policy::Contexts { belief, met, hidden, data_dynamics };
                 contexts.extend_on_policy(config, fb, &mut rng);
             }
-            let mean = belief.infer_without(&evidence, &hidden).mean;
-            all.dynamics = belief.dynamics_given(&mean, &evidence);
+            let mean = belief.infer_without(&met, &hidden).mean;
+            all.dynamics = belief.dynamics_given(&mean, &met);
             let conditioner = Conditioner::of_beliefs(&mean, table.states());
             all.axes = axes(method, &conditioner.centred(&mean), table.states(), fb.dim);
             (conditioner, all)

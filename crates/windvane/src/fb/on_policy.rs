@@ -33,8 +33,8 @@ struct Trajectory {
 /// Contexts that F is trained in, before they become beliefs.
 pub(super) struct Contexts<'a> {
     pub(super) belief: &'a StateEvidence,
-    /// What was entered and what was blocked, `[contexts * states * 2]`.
-    pub(super) evidence: &'a mut [f32],
+    /// Which transitions were met, `[contexts * vocabulary]`.
+    pub(super) met: &'a mut [f32],
     /// Groups that the belief must not recognise, for each context.
     pub(super) hidden: &'a [Vec<usize>],
     /// The dynamics that the data shows, `[contexts * vocabulary]`.
@@ -73,9 +73,10 @@ impl Contexts<'_> {
 
     /// Trajectories that begin where the context has been.
     fn begin(&self, fb: &FbConfig, rng: &mut Rng) -> Vec<Trajectory> {
-        let states = self.belief.table.states();
+        let (table, states) = (&self.belief.table, self.belief.table.states());
         let mut trajectories = Vec::new();
-        for (context, evidence) in self.evidence.chunks_exact(states * 2).enumerate() {
+        for (context, met) in self.met.chunks_exact(table.vocabulary()).enumerate() {
+            let evidence = table.evidence_in(met);
             let visited: Vec<usize> = (0..states).filter(|s| evidence[s * 2] > 0.0).collect();
             if rng.random_bool(fb.on_policy_contexts) && !visited.is_empty() {
                 trajectories.push(Trajectory {
@@ -92,13 +93,12 @@ impl Contexts<'_> {
 
     /// The predictor's dynamics after what each trajectory has met, `[trajectories * vocabulary]`.
     fn dynamics(&self, trajectories: &[Trajectory]) -> Vec<f32> {
-        let width = self.belief.table.states() * 2;
-        let evidence: Vec<&[f32]> =
-            trajectories.iter().map(|t| &self.evidence[t.context * width..][..width]).collect();
-        let evidence = evidence.concat();
+        let width = self.belief.table.vocabulary();
+        let met: Vec<&[f32]> = trajectories.iter().map(|t| &self.met[t.context * width..][..width]).collect();
+        let met = met.concat();
         let hidden: Vec<Vec<usize>> = trajectories.iter().map(|t| self.hidden[t.context].clone()).collect();
-        let mean = self.belief.infer_without(&evidence, &hidden).mean;
-        self.belief.dynamics_given(&mean, &evidence)
+        let mean = self.belief.infer_without(&met, &hidden).mean;
+        self.belief.dynamics_given(&mean, &met)
     }
 
     /// Takes one step, which becomes evidence; ends where nobody knows what it leads to.
@@ -119,8 +119,7 @@ impl Contexts<'_> {
             trajectory.steps_left = 0;
             return;
         };
-        let width = table.states() * 2;
-        table.add_evidence(token, &mut self.evidence[trajectory.context * width..][..width]);
+        self.met[trajectory.context * table.vocabulary() + token] = 1.0;
         trajectory.state = to(&token);
         trajectory.steps_left -= 1;
         if trajectory.state == trajectory.goal {

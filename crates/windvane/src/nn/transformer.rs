@@ -125,14 +125,25 @@ impl SetTransformer {
     }
 
     /// The same where a token's last numbers are those of its place in every set: `tokens [sets * places, own]` and
-    /// `places [places, input - own]`, which are embedded once for all sets.
-    pub fn tokens_at(&self, weights: &Weights, tokens: Tensor<2>, places: &Tensor<2>) -> Tensor<2> {
+    /// `places [places, input - own]`, which are embedded once for all sets; `onto [sets * places, width]` is added to what they are
+    /// embedded into.
+    pub fn tokens_at(
+        &self,
+        weights: &Weights,
+        tokens: Tensor<2>,
+        places: &Tensor<2>,
+        onto: Option<Tensor<2>>,
+    ) -> Tensor<2> {
         let ([rows, own], [count, rest]) = (tokens.dims(), places.dims());
         let sets = rows / count.max(1);
         let (w, b) = self.embed.ids();
         let w = &weights[w[0]]; // [input, width]
         let (width, place) = (w.dims()[1], places.clone().matmul(w.clone().narrow(0, own, rest)));
         let place = place.reshape([1, count, width]).repeat(&[sets, 1, 1]).reshape([rows, width]);
+        let place = match onto {
+            Some(onto) => place + onto,
+            None => place,
+        };
         let x = ops::linear_onto(tokens, &w.clone().narrow(0, 0, own), &weights[b], place);
         self.mixed(weights, x, sets, None)
     }
@@ -213,7 +224,7 @@ mod tests {
         let net = SetTransformer::new(&mut params, "set", &CONFIG).unwrap();
         let own = upload(vec![0.1, -0.4, 0.7, 2.0], [4, 1], &Device::flex()); // two sets of two places
         let places = upload(vec![0.3, 0.9, -1.0, 0.2], [2, 2], &Device::flex());
-        let at = read(net.tokens_at(&params.weights(), own, &places));
+        let at = read(net.tokens_at(&params.weights(), own, &places, None));
         let whole = vec![0.1, 0.3, 0.9, -0.4, -1.0, 0.2, 0.7, 0.3, 0.9, 2.0, -1.0, 0.2];
         let whole = read(net.tokens(&params.weights(), upload(whole, [4, 3], &Device::flex()), 2, None));
         assert!(close(&at, &whole), "{at:?}, expected {whole:?}");

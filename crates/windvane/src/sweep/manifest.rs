@@ -20,7 +20,8 @@ pub const REFERENCE: &str = "reference";
 
 /// Settings that are younger than rows in folders of results, and the values at which everything is as before them. They are left out
 /// of hashes, so that those rows stay what they are.
-const LATER: [(&str, &str); 4] = [
+const LATER: [(&str, &str); 5] = [
+    ("encoder", "\"states\""),
     ("hindsight_states", "1"),
     ("centred_goals", "false"),
     ("bc_hindsight", "0.0"),
