@@ -121,16 +121,14 @@ impl VonMisesFisher {
 
 /// Applies to `v` the Householder reflection that maps the first basis vector onto `mean / length`; norms are kept.
 fn reflect_pole_onto(mean: &[f32], length: f32, v: &mut [f32]) {
-    // Reflecting along e1 - u swaps e1 and u = mean / length, if u has length 1 to the last digit: near the pole the first number of
-    // e1 - u is all rounding unless it comes from the others.
-    let other = |i: usize| f64::from(mean[i]) / f64::from(length);
-    let rest: f64 = (1..mean.len()).map(|i| other(i).powi(2)).sum();
-    if rest < 1e-14 && mean[0] > 0.0 {
+    // Reflecting along e1 - u swaps e1 and u = mean / length. Near the pole 1 - u_1 is all rounding, and comes from the others.
+    let u = |i: usize| f64::from(mean[i]) / f64::from(length);
+    let rest: f64 = (1..mean.len()).map(|i| u(i).powi(2)).sum();
+    if rest < 1e-14 && u(0) > 0.0 {
         return; // the mean is the pole
     }
-    let along = (1.0 - rest).max(0.0).sqrt();
-    let first = if mean[0] > 0.0 { rest / (1.0 + along) } else { 1.0 + along };
-    let normal = |i: usize| if i == 0 { first } else { -other(i) };
+    let first = if u(0) > 0.0 { rest / (1.0 + u(0)) } else { 1.0 - u(0) };
+    let normal = |i: usize| if i == 0 { first } else { -u(i) };
     let dot: f64 = v.iter().enumerate().map(|(i, x)| normal(i) * f64::from(*x)).sum();
     let factor = 2.0 * dot / (first * first + rest);
     for (i, x) in v.iter_mut().enumerate() {

@@ -165,6 +165,7 @@ impl Run {
 
     /// The data set, collected if it is not there.
     pub fn data(&self, at: &mut RunContext<'_>) -> Result<Episodes, LearnError> {
+        self.method.check(&self.plan)?;
         if self.data.exists() {
             return Ok(Episodes::open(&self.data)?);
         }

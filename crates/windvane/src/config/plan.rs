@@ -354,12 +354,15 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::METHODS;
 
     #[test]
-    fn every_preset_is_sound_and_says_where_its_values_come_from() {
+    fn every_preset_is_sound_for_every_method_and_says_where_its_values_come_from() {
         for preset in PRESETS {
             let plan = Plan::preset(preset.env, preset.name).unwrap().value().check();
-            assert_eq!(plan.unwrap().env, preset.env);
+            let plan = plan.unwrap();
+            assert_eq!(plan.env, preset.env);
+            METHODS.iter().for_each(|method| method.check(&plan).unwrap());
             let values = preset.text.lines().filter(|line| line.contains('=') && !line.starts_with('#'));
             for line in values {
                 assert!(line.contains('#'), "{}/{}: {line}", preset.env, preset.name);

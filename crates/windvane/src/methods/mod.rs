@@ -10,7 +10,9 @@ pub mod lap;
 mod oracle_id;
 mod rfb;
 
+use crate::config::Plan;
 use crate::config::layers::closest;
+use crate::data::StateKind;
 use crate::error::LearnError;
 use crate::fb::actor::{ActorConfig, ActorKind};
 use crate::features::FeatureLearner;
@@ -89,6 +91,19 @@ impl Method {
     /// The actor's settings, of the kind that the method asks for.
     pub(crate) fn actor(&self, config: ActorConfig) -> ActorConfig {
         ActorConfig { kind: if self.clones { ActorKind::Cloning } else { config.kind }, ..config }
+    }
+
+    /// An error where the settings alone show that the method cannot be trained.
+    pub(crate) fn check(&self, plan: &Plan) -> Result<(), LearnError> {
+        let Plan { encoder, belief, fb, .. } = plan;
+        if self.draw == Draw::Cone && encoder.states == StateKind::Observations && fb.dim < belief.dim {
+            let problem = format!(
+                "\"fb.dim\" is {}; {} needs at least \"belief.dim\", {}",
+                fb.dim, self.title, belief.dim
+            );
+            return Err(LearnError::Config { origin: "plan".into(), problem });
+        }
+        Ok(())
     }
 
     /// An error for a method that clones in a world `env` where no actor chooses vectors.

@@ -30,7 +30,8 @@ pub fn figure(name: &str, path: &Path) -> Result<(Picture, Value), LearnError> {
         let figures = Results::read(path)?.figures();
         let names: Vec<String> = figures.iter().map(|figure| figure.name.clone()).collect();
         let found = figures.into_iter().find(|figure| figure.name == name);
-        let missing = || LearnError::run(path, format!("no rows for {name}; there are {}", names.join(", ")));
+        let there = if names.is_empty() { "none for any figure".to_owned() } else { names.join(", ") };
+        let missing = || LearnError::run(path, format!("no rows for {name}; there are {there}"));
         return Ok((found.ok_or_else(missing)?.wide, Value::Null));
     }
     if inside.contains(&name) {
