@@ -120,7 +120,7 @@ NAMES = {
 
 
 def constants_evidence(constants):
-    places, leaves, mask, enters, kinds, signs, tokens, shares, coordinates, from_state, entered, blocked = constants
+    entered, blocked, places, leaves, mask, enters, kinds, signs, _, tokens, shares, coordinates, from_state = constants
     return {
         "places": places, "leaves": leaves, "mask": mask, "enters": whole(enters), "kinds": whole(kinds), "signs": signs,
         "tokens": whole(tokens), "shares": shares, "coordinates": coordinates, "from_state": whole(from_state),

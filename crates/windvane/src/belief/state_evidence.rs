@@ -400,9 +400,14 @@ impl BeliefObjective for StateEvidenceObjective {
         let prediction = off(log_p.reshape(truth.dims()));
         let kl = belief.kl();
         let loss = prediction.clone() + kl.clone() * config.kl;
-        let measured = [("prediction", prediction), ("unconditioned prediction", unconditioned)];
-        let more = [("known context's prediction", known), ("kl", kl)];
-        (loss.clone(), [("loss", loss)].into_iter().chain(measured).chain(more).collect())
+        let metrics = vec![
+            ("loss", loss.clone()),
+            ("prediction", prediction),
+            ("unconditioned prediction", unconditioned),
+            ("known context's prediction", known),
+            ("kl", kl),
+        ];
+        (loss, metrics)
     }
 }
 

@@ -7,21 +7,6 @@ use burn::tensor::Device;
 use std::collections::BTreeMap;
 
 impl StateTable {
-    /// Adds what one token says to the evidence of each state, `[states * 2]`: 1 if it was entered (or left), and 1 if it was
-    /// blocked, that is, was the only state that a move without effect could have led to.
-    pub fn add_evidence(&self, token: usize, evidence: &mut [f32]) {
-        let pair = token / self.width();
-        let from = pair / self.actions;
-        let entered = self.successors()[token] as usize;
-        evidence[from * 2] = 1.0;
-        evidence[entered * 2] = 1.0;
-        // Of several outcomes that did not come about, nobody knows which was shut.
-        let mut others = self.outcomes(pair).iter().filter(|&&s| s as usize != from);
-        if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
-            evidence[other as usize * 2 + 1] = 1.0;
-        }
-    }
-
     /// The set of tokens: 1 for each that is in it, `[vocabulary]`.
     pub(crate) fn set_of(&self, tokens: impl IntoIterator<Item = u32>) -> Vec<f32> {
         let mut set = vec![0.0; self.vocabulary()];
@@ -35,10 +20,21 @@ impl StateTable {
         self.evidence(tokens.map(|(token, _)| token as u32))
     }
 
-    /// The evidence of tokens, `[states * 2]`.
+    /// What tokens say of each state, `[states * 2]`: 1 if it was entered (or left), and 1 if it was blocked, that is, was the only
+    /// state that a move without effect could have led to.
     pub(crate) fn evidence(&self, tokens: impl IntoIterator<Item = u32>) -> Vec<f32> {
         let mut evidence = vec![0.0; self.states() * 2];
-        tokens.into_iter().for_each(|token| self.add_evidence(token as usize, &mut evidence));
+        for token in tokens {
+            let pair = token as usize / self.width();
+            let (from, entered) = (pair / self.actions, self.successors()[token as usize] as usize);
+            evidence[from * 2] = 1.0;
+            evidence[entered * 2] = 1.0;
+            // Of several outcomes that did not come about, nobody knows which was shut.
+            let mut others = self.outcomes(pair).iter().filter(|&&s| s as usize != from);
+            if let (true, Some(&other), None) = (entered == from, others.next(), others.next()) {
+                evidence[other as usize * 2 + 1] = 1.0;
+            }
+        }
         evidence
     }
 
