@@ -61,13 +61,23 @@ pub(crate) struct StateEvidence {
     own_bias: ParamId,
     /// How much direct evidence counts: entered, blocked.
     evidence_weight: ParamId,
-    /// What a transition adds to a state's token and to the mean of h there, by its kind and by where it lies, `[.., width + 1]`;
-    /// nothing where the encoder is given evidence instead.
-    transitions: Option<(ParamId, Tensor<1, Int>)>,
+    /// Nothing where the encoder is given evidence instead.
+    transitions: Option<Transitions>,
     /// What each kind of step has for itself: this action, by this much, wherever it is taken.
     kind_bias: ParamId,
     constants: Constants,
     known: Option<KnownContexts>,
+}
+
+/// How a state takes in the transitions of a context.
+#[derive(Clone, Debug)]
+struct Transitions {
+    /// What a transition says, by its kind and by where it lies as seen from the state, `[kinds, width]`.
+    says: ParamId,
+    /// The kind of each token as seen from each state, `[vocabulary * states]`.
+    kinds: Tensor<1, Int>,
+    /// From what all of them say together to the state's token and to the mean of h there.
+    read: Linear,
 }
 
 /// Constants of a table, on the device.
@@ -144,8 +154,11 @@ impl StateEvidence {
             EncoderKind::States => None,
             EncoderKind::Transitions => {
                 let (kinds, count) = table.kinds_from();
-                let weight = params.add("transitions", [count, width + 1], Init::Constant(0.0))?;
-                Some((weight, upload_indices(kinds, device)))
+                Some(Transitions {
+                    says: params.add("transitions/says", [count, width], Init::Constant(0.0))?,
+                    kinds: upload_indices(kinds, device),
+                    read: Linear::new(&mut params, "transitions/read", &[width], width + 1)?,
+                })
             }
         };
         Ok(Self {
@@ -217,12 +230,14 @@ impl StateEvidence {
                     entered * weight.clone().narrow(0, 0, 1) - blocked * weight.clone().narrow(0, 1, 1);
                 (None, direct)
             }
-            Some((weight, kinds)) => {
-                let seen_from = weights[*weight].clone().select(0, kinds.clone()); // [vocabulary * states, width + 1]
-                let seen_from = seen_from.reshape([self.table.vocabulary(), states * (width + 1)]);
-                let sums = met.matmul(seen_from).reshape([contexts * states, width + 1]) * EVIDENCE;
-                let direct = sums.clone().narrow(1, width, 1).reshape([contexts, states]);
-                (Some(sums.narrow(1, 0, width)), direct)
+            Some(Transitions { says, kinds, read }) => {
+                let says = weights[*says].clone().select(0, kinds.clone()); // [vocabulary * states, width]
+                let says = says.reshape([self.table.vocabulary(), states * width]);
+                // Bounded: that a state was entered is as true after the tenth time as after the first.
+                let said = (met.matmul(says) * EVIDENCE).tanh().reshape([contexts * states, width]);
+                let read = read.forward(weights, Input::One(said), Act::None) * EVIDENCE; // [contexts * states, width + 1]
+                let direct = read.clone().narrow(1, width, 1).reshape([contexts, states]);
+                (Some(read.narrow(1, 0, width)), direct)
             }
         };
         let x = self.transformer.tokens_at(weights, seen, &self.constants.places, onto); // [contexts * states, width]
