@@ -65,7 +65,7 @@ fn code(agent: &Arc<windvane::Agent>, task: &Bound<'_, PyAny>) -> Answer<TaskCod
         return Ok(task.get().code.clone());
     }
     let z = floats("z", task)?.values;
-    Ok(TaskCode { z, inference: Inference::Projection, fit: None, warnings: Vec::new() })
+    Ok(TaskCode { z, inference: Inference::Projection, fit: None, warnings: Vec::new(), goals: Vec::new() })
 }
 
 #[pymethods]

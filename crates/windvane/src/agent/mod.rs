@@ -15,7 +15,9 @@ pub use confidence::Confidence;
 pub(crate) use rollout::Rollout;
 pub use session::{Adapted, Session};
 
-use crate::belief::{BeliefConfig, BeliefEncoder, Evidence, StateEvidence, TransitionSet, evidence_of};
+use crate::belief::{
+    BeliefConfig, BeliefEncoder, Evidence, StateEvidence, StateEvidenceSet, TransitionSet, evidence_of,
+};
 use crate::data::{Codec, EncoderConfig, StateTable};
 use crate::error::Result;
 use crate::fb::actor::ActorConfig;
@@ -317,7 +319,14 @@ impl Agent {
     pub(crate) fn evidence(&self, trajectories: &[Trajectory]) -> Evidence {
         match self.belief() {
             Some(belief) => evidence_of(belief, trajectories),
-            None => Evidence::States(Vec::new(), 0),
+            None => Evidence::States(StateEvidenceSet::default()),
+        }
+    }
+
+    /// Takes what a goal says of the dynamics into the evidence, where `belief.goal_evidence` asks for that.
+    pub(crate) fn observe_goal(&self, evidence: &mut Evidence, goal: &[f32]) {
+        if let Some(belief) = self.belief().filter(|_| self.settings.belief.goal_evidence) {
+            belief.observe_open(evidence, goal);
         }
     }
 

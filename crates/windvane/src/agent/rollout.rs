@@ -89,6 +89,9 @@ impl VectorPolicy for VectorRollout<'_> {
         for (episode, asked) in self.episodes.iter_mut().zip(episodes) {
             episode.wanted = latent::shifted(self.agent.task(&asked.task.reward), &episode.shift);
             episode.context = asked.context;
+            if let Reward::Goal { goal, .. } = &asked.task.reward {
+                self.agent.observe_goal(&mut episode.evidence, goal);
+            }
         }
         self.update(&(0..episodes.len()).collect::<Vec<_>>());
         Ok(())

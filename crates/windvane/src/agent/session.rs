@@ -306,7 +306,9 @@ impl Session {
     fn update(&mut self) {
         let Adapted { agent, evidence, shift, .. } = &self.adapted;
         // Nobody knows the context's id: to Oracle-ID it is none of training.
-        let known = agent.known(&[ContextId(u64::MAX)], &[evidence]);
+        let mut evidence = evidence.clone();
+        self.task.goals.iter().for_each(|goal| agent.observe_goal(&mut evidence, goal));
+        let known = agent.known(&[ContextId(u64::MAX)], &[&evidence]);
         let z = latent::shifted(self.task.z.clone(), shift);
         self.ready = agent.ready(known, vec![z], self.acting).remove(0);
         if let Some(rows) = &mut self.rows {

@@ -5,7 +5,7 @@ use crate::fb::{ListedModel, ObservationModel};
 use crate::latent;
 use crate::linalg::cholesky_solve;
 use serde::{Deserialize, Serialize};
-use windvane_world::prompt::Checked;
+use windvane_world::prompt::{Checked, Part};
 use windvane_world::{EnvSpec, Prompt};
 
 /// Largest exponent of a sharpened reward.
@@ -53,6 +53,8 @@ pub struct TaskCode {
     pub fit: Option<f64>,
     /// What is likely a mistake in the prompt ([`Prompt::warnings`]).
     pub warnings: Vec<String>,
+    /// States that it asks to be taken to.
+    pub goals: Vec<Vec<f32>>,
 }
 
 impl Visited {
@@ -123,7 +125,13 @@ impl Visited {
             return Err(LearnError::config("task", "its parts cancel each other"));
         }
         latent::project(&mut sum);
-        Ok(TaskCode { z: sum, inference, fit, warnings: prompt.warnings(spec) })
+        let goals = prompt.parts.iter().filter(|wanted| wanted.weight > 0.0);
+        let goals = goals.filter_map(|wanted| match &wanted.part {
+            Part::Goal(goal) => Some(goal.clone()),
+            _ => None,
+        });
+        let (goals, warnings) = (goals.collect(), prompt.warnings(spec));
+        Ok(TaskCode { z: sum, inference, fit, warnings, goals })
     }
 
     /// The task vector of a reward whose value at every visited state is known, `[rows]`.
@@ -145,7 +153,7 @@ impl Visited {
         let mut z = self.solve(&self.b, &rewards, &self.shares, false, inference);
         refuse_nothing(&z)?;
         latent::project(&mut z);
-        Ok(TaskCode { z, inference, fit: Some(self.explained(&rewards)), warnings: Vec::new() })
+        Ok(TaskCode { z, inference, fit: Some(self.explained(&rewards)), warnings: Vec::new(), goals: Vec::new() })
     }
 
     /// Makes the weights of these states out of their rewards: sharpened, and less their mean, where that is asked for.
@@ -244,7 +252,6 @@ fn gram(b: &[f32], shares: &[f32], dim: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windvane_world::prompt::Part;
     use windvane_world::{ActionSpace, Dim};
 
     fn spec() -> EnvSpec {

@@ -18,6 +18,10 @@ pub struct ContextConfig {
     pub episodes: usize,
     /// Probability that a context is part of one episode only (the paper's single short trajectory).
     pub single: f64,
+    /// Probability that a context is thinned: each of its different transitions is kept with one chance, drawn anew for every context. A
+    /// random trajectory tries several actions where one on its way tries one; an encoder that counts witnesses must know both.
+    #[serde(default)]
+    pub thin: f64,
     /// Probability that one side of a random hyperplane through the state space is taken from another group, so that few
     /// groups teach place by place instead of by heart. Own idea; see the lab notes.
     pub mix: f64,
@@ -27,7 +31,7 @@ pub struct ContextConfig {
 
 impl Default for ContextConfig {
     fn default() -> Self {
-        Self { episodes: 5, single: 0.6, mix: 0.0, ways: 2 }
+        Self { episodes: 5, single: 0.6, thin: 0.0, mix: 0.0, ways: 2 }
     }
 }
 
@@ -96,6 +100,11 @@ impl ContextSampler {
                 _ => span.len(),
             };
             positions.extend(span.start..span.start + length);
+        }
+        if self.config.thin > 0.0 && rng.random_bool(self.config.thin) {
+            let share: f64 = rng.random();
+            let kept: Vec<bool> = (0..self.table.vocabulary()).map(|_| rng.random_bool(share)).collect();
+            positions.retain(|&position| kept[self.table.tokens[position] as usize]);
         }
         positions
     }

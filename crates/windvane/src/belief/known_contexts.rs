@@ -46,6 +46,12 @@ impl KnownContexts {
         Self { signs: upload(signs, [table.groups.len(), states], device) }
     }
 
+    /// What all data of each group says of each state, `[groups, states]`.
+    #[cfg(test)]
+    pub(super) fn signs(&self) -> Tensor<2> {
+        self.signs.clone()
+    }
+
     /// Number of groups.
     pub(super) fn groups(&self) -> usize {
         self.signs.dims()[0]

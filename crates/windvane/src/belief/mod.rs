@@ -74,6 +74,10 @@ pub struct BeliefConfig {
     /// `observations`: transitions under random actions that an online belief begins with, if no context came before; what a
     /// policy does by itself may tell little of the dynamics. Paper: 0.
     pub probe: usize,
+    /// `listed`: whether a goal counts as a state that can be entered, beside what the context showed: nobody asks to be taken into a
+    /// wall, and a known map that has one there is another one. Exact planners on Pointmass know as much. Paper: no.
+    #[serde(default)]
+    pub goal_evidence: bool,
     /// `listed`: probability that a move that was blocked once is blocked for good, as by a wall; 0: every try is a new one. F
     /// through the predictor and the planner value a self-transition by
     /// `(1 - block_persistence) V(s) + block_persistence r(s) / (1 - gamma)`; and dynamics agree with what the context itself
@@ -139,6 +143,7 @@ impl Default for BeliefConfig {
             cached: 4096,
             refresh: 10,
             probe: 0,
+            goal_evidence: false,
             block_persistence: 0.0,
         }
     }
@@ -180,17 +185,28 @@ pub struct Posteriors {
 /// What was seen of one context, in the form that its encoder takes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
-    /// Which transitions between listed states were met, 0 or 1 for each token, `[vocabulary]`, and how many there were in all.
-    States(Vec<f32>, usize),
+    /// Of listed states.
+    States(StateEvidenceSet),
     /// Transitions as tokens.
     Tokens(TokenSet),
+}
+
+/// What was seen between listed states.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StateEvidenceSet {
+    /// Which transitions were met, 0 or 1 for each token, `[vocabulary]`.
+    pub(crate) met: Vec<f32>,
+    /// Which states are known to be enterable besides, 0 or 1, `[states]`.
+    pub(crate) open: Vec<f32>,
+    /// Transitions in all.
+    pub(crate) count: usize,
 }
 
 impl Evidence {
     /// Number of transitions it was formed from.
     pub fn transitions(&self) -> usize {
         match self {
-            Self::States(_, count) => *count,
+            Self::States(set) => set.count,
             Self::Tokens(set) => set.len(),
         }
     }
@@ -210,6 +226,9 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     /// Takes consecutive steps, as many as an action is held, into the evidence; whether that says anything new.
     /// `obs` has one row more than there are actions.
     fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool;
+
+    /// Takes in that a state can be entered, though nobody did; nothing where states are not listed.
+    fn observe_open(&self, _evidence: &mut Evidence, _obs: &[f32]) {}
 
     /// The Gaussians that evidence leads to.
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors;

@@ -15,7 +15,9 @@
 use super::contexts::{ContextBatch, ContextSampler};
 use super::known_contexts::KnownContexts;
 use super::trainer::BeliefObjective;
-use super::{BeliefConfig, BeliefEncoder, EncoderKind, Evidence, Gaussian, Posteriors, ood};
+use super::{
+    BeliefConfig, BeliefEncoder, EncoderKind, Evidence, Gaussian, Posteriors, StateEvidenceSet, ood,
+};
 use crate::data::StateTable;
 use crate::error::Result;
 use crate::nn::{
@@ -180,14 +182,24 @@ impl StateEvidence {
     /// The Gaussians of contexts that met the transitions `met [contexts * vocabulary]`; `hidden` names, for each context (or for
     /// none), groups that are not to be recognised.
     pub(crate) fn infer_without(&self, met: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
-        let (vocabulary, weights) = (self.table.vocabulary(), self.params.weights());
+        self.posteriors(met, &[], hidden)
+    }
+
+    /// The same where states are known to be `open [contexts * states]` besides (or empty).
+    fn posteriors(&self, met: &[f32], open: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
+        let (vocabulary, states, weights) =
+            (self.table.vocabulary(), self.table.states(), self.params.weights());
         let mut all = Posteriors::default();
         for (chunk, met) in met.chunks(CHUNK * vocabulary).enumerate() {
             let contexts = met.len() / vocabulary;
             let hidden = hidden.get(chunk * CHUNK..).unwrap_or_default();
             let hidden = self.hidden(&hidden[..hidden.len().min(contexts)], contexts);
             let met = upload(met.to_vec(), [contexts, vocabulary], self.params.device());
-            let Gaussian { mean, log_std } = self.encode(&weights, met, hidden);
+            let open = open.get(chunk * CHUNK * states..).filter(|open| !open.is_empty());
+            let open = open.map(|open| {
+                upload(open[..contexts * states].to_vec(), [contexts, states], self.params.device())
+            });
+            let Gaussian { mean, log_std } = self.encode(&weights, met, open, hidden);
             all.mean.extend(read(mean));
             all.std.extend(read(log_std.exp()));
         }
@@ -204,11 +216,20 @@ impl StateEvidence {
         Some(upload(marks, [contexts, known.groups()], self.params.device()))
     }
 
-    /// h from which transitions contexts met, `[contexts, vocabulary]`.
-    fn encode(&self, weights: &Weights, met: Tensor<2>, hidden: Option<Tensor<2>>) -> Gaussian {
+    /// h from which transitions contexts met, `[contexts, vocabulary]`, and which states are open besides, `[contexts, states]`.
+    fn encode(
+        &self,
+        weights: &Weights,
+        met: Tensor<2>,
+        open: Option<Tensor<2>>,
+        hidden: Option<Tensor<2>>,
+    ) -> Gaussian {
         let (contexts, states, width) = (met.dims()[0], self.table.states(), self.config.width);
         let shown = |by: &Tensor<2>| met.clone().matmul(by.clone()).clamp_max(1.0); // [contexts, states]
-        let (entered, blocked) = (shown(&self.constants.entered), shown(&self.constants.blocked));
+        let (mut entered, blocked) = (shown(&self.constants.entered), shown(&self.constants.blocked));
+        if let Some(open) = open {
+            entered = (entered + open).clamp_max(1.0);
+        }
         let recalled =
             self.known.as_ref().map(|known| known.recall(entered.clone(), blocked.clone(), hidden));
         let nothing = || Tensor::zeros([contexts, states], &met.device());
@@ -268,6 +289,11 @@ impl StateEvidence {
 
     /// Dynamics decoded from means of h `[contexts * states]`, which agree with what was `met [contexts * vocabulary]` (or none).
     pub(crate) fn dynamics_given(&self, mean: &[f32], met: &[f32]) -> Vec<f32> {
+        self.decoded(mean, met, &[])
+    }
+
+    /// The same where states are known to be `open [contexts * states]` besides (or empty).
+    fn decoded(&self, mean: &[f32], met: &[f32], open: &[f32]) -> Vec<f32> {
         let (states, weights) = (self.table.states(), self.params.weights());
         let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
         for mean in mean.chunks(CHUNK * states) {
@@ -275,8 +301,11 @@ impl StateEvidence {
             all.extend(read(self.decode(&weights, h).exp()));
         }
         let vocabulary = self.table.vocabulary();
-        for (p, met) in all.chunks_exact_mut(vocabulary).zip(met.chunks_exact(vocabulary)) {
-            self.table.trust(p, &self.table.evidence_in(met), self.config.block_persistence);
+        for (i, (p, met)) in all.chunks_exact_mut(vocabulary).zip(met.chunks_exact(vocabulary)).enumerate() {
+            let mut evidence = self.table.evidence_in(met);
+            let open = open.chunks_exact(states).nth(i).unwrap_or_default();
+            evidence.iter_mut().step_by(2).zip(open).for_each(|(entered, open)| *entered = entered.max(*open));
+            self.table.trust(p, &evidence, self.config.block_persistence);
         }
         all
     }
@@ -302,18 +331,19 @@ impl BeliefEncoder for StateEvidence {
     }
 
     fn no_evidence(&self) -> Evidence {
-        Evidence::States(self.table.set_of([]), 0)
+        let (met, open) = (self.table.set_of([]), vec![0.0; self.table.states()]);
+        Evidence::States(StateEvidenceSet { met, open, count: 0 })
     }
 
     fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory) {
-        let Evidence::States(met, count) = evidence else { return };
+        let Evidence::States(StateEvidenceSet { met, count, .. }) = evidence else { return };
         let tokens = self.table.tokens_of(trajectory);
         *count += tokens.len();
         tokens.into_iter().for_each(|token| met[token as usize] = 1.0);
     }
 
     fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
-        let Evidence::States(met, count) = evidence else { return false };
+        let Evidence::States(StateEvidenceSet { met, count, .. }) = evidence else { return false };
         // What changes nothing that the encoder is given is no news.
         let given = |met: &[f32]| match self.config.encoder {
             EncoderKind::States => self.table.evidence_in(met),
@@ -331,12 +361,20 @@ impl BeliefEncoder for StateEvidence {
         given(met) != before
     }
 
+    fn observe_open(&self, evidence: &mut Evidence, obs: &[f32]) {
+        if let (Evidence::States(set), Some(state)) = (evidence, self.table.state(obs)) {
+            set.open[state] = 1.0;
+        }
+    }
+
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
-        self.infer_without(&rows_of(evidence), &[])
+        let [met, open] = rows_of(evidence);
+        self.posteriors(&met, &open, &[])
     }
 
     fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32> {
-        self.dynamics_given(mean, &rows_of(evidence))
+        let [met, open] = rows_of(evidence);
+        self.decoded(mean, &met, &open)
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
@@ -349,13 +387,17 @@ impl BeliefEncoder for StateEvidence {
     }
 }
 
-/// What was met between listed states, `[contexts * vocabulary]`.
-fn rows_of(evidence: &[&Evidence]) -> Vec<f32> {
-    let rows = evidence.iter().map(|evidence| match evidence {
-        Evidence::States(rows, _) => rows.as_slice(),
-        Evidence::Tokens(_) => &[],
-    });
-    rows.collect::<Vec<_>>().concat()
+/// What was met between listed states, `[contexts * vocabulary]`, and which are open besides, `[contexts * states]`.
+fn rows_of(evidence: &[&Evidence]) -> [Vec<f32>; 2] {
+    let sets = || {
+        evidence.iter().filter_map(|evidence| match evidence {
+            Evidence::States(set) => Some(set),
+            Evidence::Tokens(_) => None,
+        })
+    };
+    let met: Vec<&[f32]> = sets().map(|set| set.met.as_slice()).collect();
+    let open: Vec<&[f32]> = sets().map(|set| set.open.as_slice()).collect();
+    [met.concat(), open.concat()]
 }
 
 /// The ELBO of a [`StateEvidence`]: from part of a group's transitions, predict the outcome of all of them.
@@ -404,7 +446,7 @@ impl BeliefObjective for StateEvidenceObjective {
             if forgotten { groups } else { Vec::new() }
         };
         let hidden: Vec<Vec<usize>> = groups.into_iter().map(hide).collect();
-        let belief = model.encode(weights, met, model.hidden(&hidden, batch));
+        let belief = model.encode(weights, met, None, model.hidden(&hidden, batch));
         let noise = StandardNormal.sample_iter(&mut rng).take(batch * states).collect();
         let h = belief.sample(upload(noise, [batch, states], model.params.device()));
         let log_p = model.decode(weights, h); // [batch * pairs, outcomes]
@@ -450,6 +492,31 @@ mod tests {
                 prop_assert_eq!(infer(&tokens), before, "order says nothing");
             }
         }
+    }
+
+    #[test]
+    fn an_open_state_can_be_entered_and_is_no_transition() {
+        let (_, table) = tabled("doors", 4, 30);
+        let config = BeliefConfig { width: 16, block_persistence: 1.0, ..BeliefConfig::default() };
+        let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
+        let signs = read(belief.known.as_ref().unwrap().signs());
+        let sign = |group: usize, state: usize| signs[group * table.states() + state];
+        // Open in some known contexts, a wall in others.
+        let differs = |s: &usize| (0..4).any(|g| sign(g, *s) > 0.0) && (0..4).any(|g| sign(g, *s) < 0.0);
+        let state = (0..table.states()).find(differs).unwrap();
+        let mut obs = vec![0.0; table.spec().obs_dim()];
+        table.write_obs(state, &mut obs);
+        let mut evidence = belief.no_evidence();
+        let after = |evidence: &Evidence| {
+            let mean = belief.infer(&[evidence]).mean;
+            (belief.dynamics(&mean, &[evidence]), mean)
+        };
+        let (p, h) = after(&evidence);
+        belief.observe_open(&mut evidence, &obs);
+        let (p_open, h_open) = after(&evidence);
+        assert!(h_open[state] > h[state] + 2.0, "{} before, {} after", h[state], h_open[state]);
+        assert!(table.enterable(&p)[state] < 0.99 && table.enterable(&p_open)[state] > 0.999);
+        assert_eq!(evidence.transitions(), 0);
     }
 
     #[test]

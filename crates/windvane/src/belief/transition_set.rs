@@ -327,7 +327,7 @@ impl BeliefEncoder for TransitionSet {
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
         let sets = evidence.iter().map(|evidence| match evidence {
             Evidence::Tokens(set) => set.tokens(),
-            Evidence::States(..) => &[],
+            Evidence::States(_) => &[],
         });
         self.infer_tokens(&sets.collect::<Vec<_>>())
     }

@@ -303,12 +303,13 @@ impl Plan {
     }
 
     /// Numbers between 0 and 1.
-    fn shares(&self) -> [(&'static str, f64); 16] {
+    fn shares(&self) -> [(&'static str, f64); 17] {
         let Self { data, belief, fb, eval, .. } = self;
         [
             ("data.held_out", data.held_out),
             ("belief.forget", belief.forget),
             ("belief.context.single", belief.context.single),
+            ("belief.context.thin", belief.context.thin),
             ("belief.context.mix", belief.context.mix),
             ("belief.block_persistence", f64::from(belief.block_persistence)),
             ("fb.gamma", f64::from(fb.gamma)),

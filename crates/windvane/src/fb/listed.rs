@@ -311,8 +311,10 @@ impl FbObjective for ListedObjective {
         if heads > 1 {
             target = model.backup.lift(&batch.backed_up, target, model.own_rows(&target_b));
         }
-        let off = (estimate - target.reshape([groups * rows, width])).powf_scalar(2.0).sum_dim(1);
-        let fb = loss::weighted_mean(off * per_number, weight_rows.clone());
+        let target = target.reshape([groups * rows, width]);
+        let off = (estimate - target.clone()).powf_scalar(2.0).sum_dim(1); // [groups * rows, 1]
+        let size = target.powf_scalar(2.0).sum_dim(1);
+        let fb = loss::weighted_mean(off.clone() * per_number, weight_rows.clone());
         let mut metrics: Metrics = vec![("fb", fb.clone())];
         let mut loss = fb * config.fb_coef;
         if model.backward.is_trained() {
@@ -322,6 +324,15 @@ impl FbObjective for ListedObjective {
             loss = loss + ortho * config.ortho_coef;
         }
         let value_target = if heads == 1 { value } else { q.clone() }.reshape([groups * rows, 1]);
+        if !model.has_given_features() {
+            // For a goal the value is the measure of the goal itself; all else of the measure is what other rewards are made of.
+            let away = |all: Tensor<2>, at_goal: Tensor<2>| {
+                let rest = (all - at_goal.powf_scalar(2.0)).clamp_min(0.0) * weight_rows.clone();
+                (rest.reshape([groups, rows]) * is_goal.clone()).sum().detach()
+            };
+            let error = away(off.clone(), own_value.clone() - value_target.clone());
+            metrics.push(("error away from goal", error / (away(size, value_target.clone()) + 1e-12)));
+        }
         let counts =
             if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
         if config.value_coef > 0.0 {

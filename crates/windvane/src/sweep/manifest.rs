@@ -20,12 +20,14 @@ pub const REFERENCE: &str = "reference";
 
 /// Settings that are younger than rows in folders of results, and the values at which everything is as before them. They are left out
 /// of hashes, so that those rows stay what they are.
-const LATER: [(&str, &str); 5] = [
+const LATER: [(&str, &str); 7] = [
     ("encoder", "\"states\""),
     ("hindsight_states", "1"),
     ("centred_goals", "false"),
     ("bc_hindsight", "0.0"),
     ("reward_sharpness", "0.0"),
+    ("goal_evidence", "false"),
+    ("thin", "0.0"),
 ];
 
 /// What of a sweep's folder does not belong under version control: all but rows, manifests, figures and report.
