@@ -105,8 +105,13 @@ impl Agent {
         {
             return Ok(single.session.decide(obs)?);
         }
-        let code =
-            TaskCode { z: z.clone(), inference: Inference::Projection, fit: None, warnings: Vec::new(), goals: Vec::new() };
+        let code = TaskCode {
+            z: z.clone(),
+            inference: Inference::Projection,
+            fit: None,
+            warnings: Vec::new(),
+            goals: Vec::new(),
+        };
         let single = ready.insert(Single { session: belief.session(code)?, belief });
         Ok(single.session.decide(obs)?)
     }

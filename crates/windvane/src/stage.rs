@@ -79,7 +79,6 @@ impl Stage {
                     refresh: 1,
                     probe: 0,
                     block_persistence: 0.0,
-                    goal_evidence: false,
                     ..belief.clone()
                 };
                 serde_json::to_value((data, encoder, belief))

@@ -153,7 +153,13 @@ impl Visited {
         let mut z = self.solve(&self.b, &rewards, &self.shares, false, inference);
         refuse_nothing(&z)?;
         latent::project(&mut z);
-        Ok(TaskCode { z, inference, fit: Some(self.explained(&rewards)), warnings: Vec::new(), goals: Vec::new() })
+        Ok(TaskCode {
+            z,
+            inference,
+            fit: Some(self.explained(&rewards)),
+            warnings: Vec::new(),
+            goals: Vec::new(),
+        })
     }
 
     /// Makes the weights of these states out of their rewards: sharpened, and less their mean, where that is asked for.

@@ -136,6 +136,11 @@ impl Constants {
             kind_count,
         }
     }
+
+    /// The states that some of the transitions `met [contexts, vocabulary]` show to be enterable, `[contexts, states]`.
+    fn shown(&self, met: &Tensor<2>) -> Tensor<2> {
+        met.clone().matmul(self.entered.clone()).clamp(0.0, 1.0)
+    }
 }
 
 impl StateEvidence {
@@ -180,13 +185,9 @@ impl StateEvidence {
     }
 
     /// The Gaussians of contexts that met the transitions `met [contexts * vocabulary]`; `hidden` names, for each context (or for
-    /// none), groups that are not to be recognised.
-    pub(crate) fn infer_without(&self, met: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
-        self.posteriors(met, &[], hidden)
-    }
-
-    /// The same where states are known to be `open [contexts * states]` besides (or empty).
-    fn posteriors(&self, met: &[f32], open: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
+    /// none), groups that are not to be recognised, `open [contexts * states]` (or nothing) the states that are known to be enterable
+    /// besides.
+    pub(crate) fn infer_without(&self, met: &[f32], open: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
         let (vocabulary, states, weights) =
             (self.table.vocabulary(), self.table.states(), self.params.weights());
         let mut all = Posteriors::default();
@@ -225,8 +226,8 @@ impl StateEvidence {
         hidden: Option<Tensor<2>>,
     ) -> Gaussian {
         let (contexts, states, width) = (met.dims()[0], self.table.states(), self.config.width);
-        let shown = |by: &Tensor<2>| met.clone().matmul(by.clone()).clamp_max(1.0); // [contexts, states]
-        let (mut entered, blocked) = (shown(&self.constants.entered), shown(&self.constants.blocked));
+        let mut entered = self.constants.shown(&met); // [contexts, states]
+        let blocked = met.clone().matmul(self.constants.blocked.clone()).clamp_max(1.0);
         if let Some(open) = open {
             entered = (entered + open).clamp_max(1.0);
         }
@@ -287,13 +288,9 @@ impl StateEvidence {
         log_softmax(logits.reshape([contexts * self.table.pairs(), self.table.width()]), 1)
     }
 
-    /// Dynamics decoded from means of h `[contexts * states]`, which agree with what was `met [contexts * vocabulary]` (or none).
-    pub(crate) fn dynamics_given(&self, mean: &[f32], met: &[f32]) -> Vec<f32> {
-        self.decoded(mean, met, &[])
-    }
-
-    /// The same where states are known to be `open [contexts * states]` besides (or empty).
-    fn decoded(&self, mean: &[f32], met: &[f32], open: &[f32]) -> Vec<f32> {
+    /// Dynamics decoded from means of h `[contexts * states]`, which agree with what was `met [contexts * vocabulary]` and is known
+    /// to be `open [contexts * states]` (or nothing).
+    pub(crate) fn dynamics_given(&self, mean: &[f32], met: &[f32], open: &[f32]) -> Vec<f32> {
         let (states, weights) = (self.table.states(), self.params.weights());
         let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
         for mean in mean.chunks(CHUNK * states) {
@@ -304,7 +301,11 @@ impl StateEvidence {
         for (i, (p, met)) in all.chunks_exact_mut(vocabulary).zip(met.chunks_exact(vocabulary)).enumerate() {
             let mut evidence = self.table.evidence_in(met);
             let open = open.chunks_exact(states).nth(i).unwrap_or_default();
-            evidence.iter_mut().step_by(2).zip(open).for_each(|(entered, open)| *entered = entered.max(*open));
+            evidence
+                .iter_mut()
+                .step_by(2)
+                .zip(open)
+                .for_each(|(entered, open)| *entered = entered.max(*open));
             self.table.trust(p, &evidence, self.config.block_persistence);
         }
         all
@@ -316,8 +317,8 @@ impl StateEvidence {
             return None;
         }
         let met = self.table.set_of(tokens.iter().step_by(2).flatten().copied());
-        let mean = self.infer_without(&met, &[hidden.into_iter().collect()]).mean;
-        let p = self.dynamics_given(&mean, &[]); // [vocabulary]
+        let mean = self.infer_without(&met, &[], &[hidden.into_iter().collect()]).mean;
+        let p = self.dynamics_given(&mean, &[], &[]); // [vocabulary]
         let chance =
             |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
         let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
@@ -369,12 +370,12 @@ impl BeliefEncoder for StateEvidence {
 
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
         let [met, open] = rows_of(evidence);
-        self.posteriors(&met, &open, &[])
+        self.infer_without(&met, &open, &[])
     }
 
     fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32> {
         let [met, open] = rows_of(evidence);
-        self.decoded(mean, &met, &open)
+        self.dynamics_given(mean, &met, &open)
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
@@ -446,7 +447,13 @@ impl BeliefObjective for StateEvidenceObjective {
             if forgotten { groups } else { Vec::new() }
         };
         let hidden: Vec<Vec<usize>> = groups.into_iter().map(hide).collect();
-        let belief = model.encode(weights, met, None, model.hidden(&hidden, batch));
+        let open = config.goal_evidence.then(|| {
+            let goals = (0..batch).flat_map(|_| model.table.mark_of_goal(&mut rng)).collect();
+            // A goal that nobody could enter is none.
+            upload::<2>(goals, [batch, states], model.params.device())
+                * model.constants.shown(&truth.clone().sign())
+        });
+        let belief = model.encode(weights, met, open, model.hidden(&hidden, batch));
         let noise = StandardNormal.sample_iter(&mut rng).take(batch * states).collect();
         let h = belief.sample(upload(noise, [batch, states], model.params.device()));
         let log_p = model.decode(weights, h); // [batch * pairs, outcomes]
@@ -469,73 +476,5 @@ impl BeliefObjective for StateEvidenceObjective {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::tabled;
-    use proptest::prelude::*;
-    use rand::seq::SliceRandom as _;
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(8))]
-        #[test]
-        fn a_belief_is_of_a_set(seed in 0_u64..1000, length in 0_usize..60) {
-            let (_, table) = tabled("doors", 2, 3);
-            for encoder in [EncoderKind::States, EncoderKind::Transitions] {
-                let config = BeliefConfig { width: 16, encoder, ..BeliefConfig::default() };
-                let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
-                let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
-                let infer = |tokens: &[u32]| belief.infer_without(&table.set_of(tokens.iter().copied()), &[]);
-                let before = infer(&tokens);
-                let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
-                prop_assert_eq!(&infer(&again), &before, "repetition says nothing new");
-                tokens.shuffle(&mut stream(seed, "shuffle", &[]));
-                prop_assert_eq!(infer(&tokens), before, "order says nothing");
-            }
-        }
-    }
-
-    #[test]
-    fn an_open_state_can_be_entered_and_is_no_transition() {
-        let (_, table) = tabled("doors", 4, 30);
-        let config = BeliefConfig { width: 16, block_persistence: 1.0, ..BeliefConfig::default() };
-        let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
-        let signs = read(belief.known.as_ref().unwrap().signs());
-        let sign = |group: usize, state: usize| signs[group * table.states() + state];
-        // Open in some known contexts, a wall in others.
-        let differs = |s: &usize| (0..4).any(|g| sign(g, *s) > 0.0) && (0..4).any(|g| sign(g, *s) < 0.0);
-        let state = (0..table.states()).find(differs).unwrap();
-        let mut obs = vec![0.0; table.spec().obs_dim()];
-        table.write_obs(state, &mut obs);
-        let mut evidence = belief.no_evidence();
-        let after = |evidence: &Evidence| {
-            let mean = belief.infer(&[evidence]).mean;
-            (belief.dynamics(&mean, &[evidence]), mean)
-        };
-        let (p, h) = after(&evidence);
-        belief.observe_open(&mut evidence, &obs);
-        let (p_open, h_open) = after(&evidence);
-        assert!(h_open[state] > h[state] + 2.0, "{} before, {} after", h[state], h_open[state]);
-        assert!(table.enterable(&p)[state] < 0.99 && table.enterable(&p_open)[state] > 0.999);
-        assert_eq!(evidence.transitions(), 0);
-    }
-
-    #[test]
-    fn a_sampled_context_says_what_its_transitions_say() {
-        let (_, table) = tabled("doors", 3, 5);
-        let config = crate::belief::contexts::ContextConfig { mix: 0.0, ..Default::default() };
-        let sampler = ContextSampler::new(table.clone(), config, &Device::flex());
-        let batch = sampler.draw(&mut stream(4, "contexts", &[]), 6);
-        let (met, truth) = (read(batch.met), read(batch.truth));
-        let mut rng = stream(4, "contexts", &[]);
-        for (i, groups) in batch.groups.iter().enumerate() {
-            let group = rng.random_range(0..3);
-            assert_eq!(groups, &[group]);
-            let positions = sampler.draw_positions(&mut rng, group);
-            let set = table.set_of(positions.into_iter().map(|position| table.tokens[position]));
-            assert_eq!(met[i * table.vocabulary()..][..table.vocabulary()], set);
-            let mut shares = vec![0.0; table.vocabulary()];
-            table.write_shares(&table.groups[group].counts, &mut shares);
-            assert_eq!(truth[i * table.vocabulary()..][..table.vocabulary()], shares);
-        }
-    }
-}
+#[path = "state_evidence_tests.rs"]
+mod tests;

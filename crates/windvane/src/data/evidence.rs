@@ -4,7 +4,9 @@
 use super::StateTable;
 use crate::nn::{Displacements, upload_indices};
 use burn::tensor::Device;
+use rand::RngExt as _;
 use std::collections::BTreeMap;
+use windvane_world::Rng;
 
 impl StateTable {
     /// The set of tokens: 1 for each that is in it, `[vocabulary]`.
@@ -12,6 +14,15 @@ impl StateTable {
         let mut set = vec![0.0; self.vocabulary()];
         tokens.into_iter().for_each(|token| set[token as usize] = 1.0);
         set
+    }
+
+    /// A random state as a goal that a context is asked for, as marks `[states]`; half the time none.
+    pub(crate) fn mark_of_goal(&self, rng: &mut Rng) -> Vec<f32> {
+        let mut marks = vec![0.0; self.states()];
+        if rng.random_bool(0.5) {
+            marks[rng.random_range(0..self.states())] = 1.0;
+        }
+        marks
     }
 
     /// The evidence of a set of tokens, `[states * 2]`.

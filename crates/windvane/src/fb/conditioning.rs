@@ -113,7 +113,7 @@ pub(crate) fn listed(
             let drawn = ContextConfig { mix: fb.context_mix, ways: fb.context_ways, ..config.context };
             let sampler = ContextSampler::new(table.clone(), drawn, belief.params().device());
             let mut rng = stream(seed, "beliefs", &[]);
-            let (mut met, mut hidden) = (Vec::new(), Vec::new());
+            let (mut met, mut open, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
             while all.groups.len() < config.cached {
                 let batch = sampler.draw(&mut rng, config.batch.min(config.cached - all.groups.len()));
                 met.extend(read(batch.met));
@@ -125,16 +125,22 @@ pub(crate) fn listed(
                     hidden.push(if unknown { of } else { Vec::new() });
                 }
             }
-            let shares = all.data_dynamics.chunks_exact_mut(table.vocabulary());
-            shares.for_each(|shares| table.fill_untried(shares, &average));
+            for shares in all.data_dynamics.chunks_exact_mut(table.vocabulary()) {
+                if config.goal_evidence {
+                    let goal = table.mark_of_goal(&mut rng).into_iter();
+                    let entered = table.evidence_in(shares).into_iter().step_by(2);
+                    open.extend(goal.zip(entered).map(|(goal, entered)| goal * entered));
+                }
+                table.fill_untried(shares, &average);
+            }
             // Heads learn from the data, which an imagined trajectory may contradict.
             if fb.on_policy_contexts > 0.0 && fb.forward == ForwardForm::Predictor {
-                let (met, hidden, data_dynamics) = (&mut met, &hidden, &all.data_dynamics);
-                let mut contexts = on_policy::Contexts { belief, met, hidden, data_dynamics };
+                let (met, open, hidden, data_dynamics) = (&mut met, &open, &hidden, &all.data_dynamics);
+                let mut contexts = on_policy::Contexts { belief, met, open, hidden, data_dynamics };
                 contexts.extend_on_policy(config, fb, &mut rng);
             }
-            let mean = belief.infer_without(&met, &hidden).mean;
-            all.dynamics = belief.dynamics_given(&mean, &met);
+            let mean = belief.infer_without(&met, &open, &hidden).mean;
+            all.dynamics = belief.dynamics_given(&mean, &met, &open);
             let conditioner = Conditioner::of_beliefs(&mean, table.states());
             all.axes = axes(method, &conditioner.centred(&mean), table.states(), fb.dim);
             (conditioner, all)

@@ -35,6 +35,8 @@ pub(super) struct Contexts<'a> {
     pub(super) belief: &'a StateEvidence,
     /// Which transitions were met, `[contexts * vocabulary]`.
     pub(super) met: &'a mut [f32],
+    /// States that are known to be enterable besides, `[contexts * states]`, or nothing.
+    pub(super) open: &'a [f32],
     /// Groups that the belief must not recognise, for each context.
     pub(super) hidden: &'a [Vec<usize>],
     /// The dynamics that the data shows, `[contexts * vocabulary]`.
@@ -96,9 +98,12 @@ impl Contexts<'_> {
         let width = self.belief.table.vocabulary();
         let met: Vec<&[f32]> = trajectories.iter().map(|t| &self.met[t.context * width..][..width]).collect();
         let met = met.concat();
+        let states = self.belief.table.states();
+        let open = |t: &Trajectory| self.open.chunks_exact(states).nth(t.context).unwrap_or_default();
+        let open = trajectories.iter().flat_map(open).copied().collect::<Vec<_>>();
         let hidden: Vec<Vec<usize>> = trajectories.iter().map(|t| self.hidden[t.context].clone()).collect();
-        let mean = self.belief.infer_without(&met, &hidden).mean;
-        self.belief.dynamics_given(&mean, &met)
+        let mean = self.belief.infer_without(&met, &open, &hidden).mean;
+        self.belief.dynamics_given(&mean, &met, &open)
     }
 
     /// Takes one step, which becomes evidence; ends where nobody knows what it leads to.
