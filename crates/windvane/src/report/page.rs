@@ -28,7 +28,7 @@ p, figcaption { max-width: 46rem; } p.lead { font-size: 1.1rem; color: var(--sof
 table { border-collapse: separate; border-spacing: 0; min-width: 100%; font-size: .94rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); text-align: left; }
-thead th { color: var(--soft); font-weight: 600; }
+thead th { color: var(--soft); font-weight: 600; min-width: 5.5rem; vertical-align: bottom; white-space: normal; }
 figure { margin: 1.5rem 0; }
 figure svg { display: block; width: 100%; height: auto; margin: 0 auto; padding: .5rem; background: var(--card);
   border: 1px solid var(--line); border-radius: 8px; }

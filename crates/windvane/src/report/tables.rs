@@ -23,6 +23,16 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+impl Table {
+    /// A table without the columns in which no line has a value.
+    fn new(title: String, header: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        let filled = |column: &usize| rows.iter().any(|row| row[*column] != "-");
+        let filled: Vec<usize> = (0..header.len()).filter(filled).collect();
+        let taken = |row: &Vec<String>| filled.iter().map(|&column| row[column].clone()).collect();
+        Self { title, header: taken(&header), rows: rows.iter().map(taken).collect() }
+    }
+}
+
 /// Reference policies, in their order in a table, and those of them that plan.
 const REFERENCES: [&str; 8] = [
     "shortest-path",
@@ -70,8 +80,8 @@ impl Results {
             );
         }
         header.extend(["paper, seen", "paper, unseen"].map(str::to_owned));
-        Table {
-            title: format!(
+        Table::new(
+            format!(
                 "{} on {}, {setting}{}",
                 if self.returns.is_empty() { "Success" } else { "Share of the expert's return" },
                 self.env,
@@ -79,7 +89,7 @@ impl Results {
             ),
             header,
             rows,
-        }
+        )
     }
 
     /// Mean returns by task, where tasks have no success; nothing else.
@@ -103,10 +113,12 @@ impl Results {
             };
             [vec![table::title(policy)], tasks.iter().map(cell).collect()].concat()
         };
-        (!policies.is_empty()).then(|| Table {
-            title: format!("Mean return by task, belief frozen, seen / unseen contexts, {setting}"),
-            header: std::iter::once("policy").chain(tasks.iter().copied()).map(str::to_owned).collect(),
-            rows: policies.iter().map(row).collect(),
+        (!policies.is_empty()).then(|| {
+            Table::new(
+                format!("Mean return by task, belief frozen, seen / unseen contexts, {setting}"),
+                std::iter::once("policy").chain(tasks.iter().copied()).map(str::to_owned).collect(),
+                policies.iter().map(row).collect(),
+            )
         })
     }
 
@@ -175,16 +187,16 @@ impl Results {
         };
         let names = methods.iter().map(|method| table::title(method));
         vec![
-            Table {
-                title: format!("Any reward: share of the possible gain over random actions, {setting}"),
+            Table::new(
+                format!("Any reward: share of the possible gain over random actions, {setting}"),
                 header,
-                rows: methods.iter().map(by_method).collect(),
-            },
-            Table {
-                title: format!("Any reward on unseen contexts, F alone, greedy on z, {setting}"),
-                header: std::iter::once("reward".to_owned()).chain(names).collect(),
-                rows: RewardKind::ALL.iter().map(by_kind).collect(),
-            },
+                methods.iter().map(by_method).collect(),
+            ),
+            Table::new(
+                format!("Any reward on unseen contexts, F alone, greedy on z, {setting}"),
+                std::iter::once("reward".to_owned()).chain(names).collect(),
+                RewardKind::ALL.iter().map(by_kind).collect(),
+            ),
         ]
     }
 
@@ -212,11 +224,11 @@ impl Results {
         } else {
             ""
         };
-        Table {
-            title: format!("Interquartile mean{interval}, {setting}"),
-            header: header.map(str::to_owned).to_vec(),
-            rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
-        }
+        Table::new(
+            format!("Interquartile mean{interval}, {setting}"),
+            header.map(str::to_owned).to_vec(),
+            lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+        )
     }
 
     /// What the runs of one setting cost.
@@ -233,11 +245,11 @@ impl Results {
             ]
         };
         let lines = self.lines_of(setting);
-        Table {
-            title: format!("What a run costs, belief included, {setting}"),
-            header: header.map(str::to_owned).to_vec(),
-            rows: lines.iter().filter(|line| line.is_learned()).map(row).collect(),
-        }
+        Table::new(
+            format!("What a run costs, belief included, {setting}"),
+            header.map(str::to_owned).to_vec(),
+            lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+        )
     }
 
     /// The probabilities of improvement.
@@ -253,11 +265,11 @@ impl Results {
             [vec![table::title(x)], methods.iter().map(cell).collect()].concat()
         };
         let names = methods.iter().map(|m| format!("than {}", table::title(m)));
-        Table {
-            title: format!("Probability of being better on unseen contexts, belief frozen, {setting}"),
-            header: std::iter::once("method".to_owned()).chain(names).collect(),
-            rows: methods.iter().map(|x| row(x)).collect(),
-        }
+        Table::new(
+            format!("Probability of being better on unseen contexts, belief frozen, {setting}"),
+            std::iter::once("method".to_owned()).chain(names).collect(),
+            methods.iter().map(|x| row(x)).collect(),
+        )
     }
 }
 
@@ -290,11 +302,11 @@ impl AblationResults {
             cells.push(line.seeds.to_string());
             cells
         };
-        Table {
-            title: format!("Ablation: {}", self.about.name),
+        Table::new(
+            format!("Ablation: {}", self.about.name),
             header,
-            rows: self.lines.iter().filter(|line| line.is_learned()).map(row).collect(),
-        }
+            self.lines.iter().filter(|line| line.is_learned()).map(row).collect(),
+        )
     }
 }
 

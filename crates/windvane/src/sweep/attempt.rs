@@ -74,7 +74,8 @@ impl Attempts {
 
     /// CPU time of all attempts, as far as it is known.
     pub fn cpu_seconds(&self) -> f64 {
-        self.0.iter().map(|attempt| attempt.cpu_seconds).sum()
+        // A sum of nothing is -0, which would be printed.
+        self.0.iter().map(|attempt| attempt.cpu_seconds).sum::<f64>() + 0.0
     }
 
     /// Attempts that began with so many gradient steps, failed or were killed, and so got no further.
