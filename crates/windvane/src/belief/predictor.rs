@@ -107,6 +107,7 @@ fn first_layer<'a>(trunk: &Mlp, weights: &'a Weights) -> (&'a Tensor<2>, &'a Ten
 
 /// A predictor for a few rows of plain numbers at a time, under one belief.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of them in a session
 pub(crate) enum RowPredictor {
     Gated { act: RowMlp, gain: RowMlp, trunk: RowMlp, factors: Vec<f32>, product: Vec<f32> },
     Linear { net: RowMlp, h: Vec<f32>, change: Vec<f32> },
