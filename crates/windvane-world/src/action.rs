@@ -98,6 +98,11 @@ impl Actions {
         }
     }
 
+    /// All of them, in order.
+    pub fn all(&self) -> Vec<Action<'_>> {
+        (0..self.len()).map(|index| self.get(index)).collect()
+    }
+
     /// Adds an action at the end.
     ///
     /// # Panics

@@ -7,6 +7,7 @@ pub mod action;
 pub mod batch;
 pub mod ceilings;
 pub mod collect;
+pub mod discretizer;
 pub mod env;
 pub mod episodes;
 pub mod error;

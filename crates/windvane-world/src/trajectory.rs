@@ -68,6 +68,11 @@ impl Trajectory {
         Ok(Self { obs_dim, observations, actions })
     }
 
+    /// Numbers in an observation.
+    pub fn obs_dim(&self) -> usize {
+        self.obs_dim
+    }
+
     /// Number of transitions.
     pub fn len(&self) -> usize {
         self.actions.len()

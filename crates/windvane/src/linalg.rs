@@ -1,6 +1,6 @@
-//! The little linear algebra that is needed on the host, in f64.
+//! The little linear algebra that is needed on the host.
 
-/// Solves `a x = rhs` in place for symmetric positive `a [n * n]` (lower triangle given) and `columns` right-hand sides.
+/// Solves `a x = rhs` in place, in f64, for symmetric positive `a [n * n]` (lower triangle given) and `columns` right-hand sides.
 pub(crate) fn cholesky_solve(a: &mut [f64], n: usize, rhs: &mut [f64], columns: usize) {
     for i in 0..n {
         for j in 0..=i {
@@ -19,6 +19,16 @@ pub(crate) fn cholesky_solve(a: &mut [f64], n: usize, rhs: &mut [f64], columns: 
     };
     (0..n).for_each(|i| eliminate(i, &mut (0..i).map(|k| (k, a[i * n + k]))));
     (0..n).rev().for_each(|i| eliminate(i, &mut (i + 1..n).map(|k| (k, a[k * n + i]))));
+}
+
+/// The mean of rows `[count * width]`; zeros of none.
+pub(crate) fn mean_of_rows(rows: &[f32], width: usize) -> Vec<f32> {
+    let count = (rows.len() / width.max(1)).max(1) as f32;
+    let mut mean = vec![0.0; width];
+    for row in rows.chunks_exact(width.max(1)) {
+        mean.iter_mut().zip(row).for_each(|(m, x)| *m += x / count);
+    }
+    mean
 }
 
 /// Eigenvalues, largest first, and eigenvectors (row by row) of symmetric `a [n * n]`, by Jacobi's rotations.

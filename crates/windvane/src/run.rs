@@ -296,9 +296,9 @@ impl Run {
         };
         let Some(mut agent) = agent else { return Ok(None) };
         agent.calibration = match (&experience, agent.belief.as_ref().filter(|_| self.method.believes())) {
-            (Experience::Listed(table), Some(Belief::Listed(belief))) => ood::calibrate_listed(belief, table),
+            (_, Some(Belief::Listed(belief))) => ood::calibrate_listed(belief),
             (Experience::Observations(replay), Some(Belief::Observations(belief))) => {
-                ood::calibrate(belief, replay, &self.plan.belief, self.seed)
+                ood::calibrate(belief, replay, self.seed)
             }
             _ => Vec::new(),
         };

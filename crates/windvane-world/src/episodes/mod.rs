@@ -114,6 +114,11 @@ impl<'a> ActionSlice<'a> {
         }
     }
 
+    /// All of them, in order.
+    pub fn all(&self) -> Vec<Action<'a>> {
+        (0..self.len()).map(|index| self.get(index)).collect()
+    }
+
     /// Those in a range.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {

@@ -132,7 +132,7 @@ impl Trail {
             return false;
         }
         let actions: Vec<Action<'_>> = self.done.iter().map(ActionBuf::as_action).collect();
-        let news = belief.observe_step(evidence, &self.obs, &actions);
+        let news = belief.observe(evidence, &self.obs, &actions);
         self.done.clear();
         let refresh = if agent.listed().is_some() { 1 } else { agent.settings.belief.refresh };
         news && self.stale >= refresh

@@ -87,7 +87,7 @@ impl Prepared {
             Some(actions) => {
                 let mut encoded = Vec::new();
                 (0..rows).for_each(|row| {
-                    model.codec.actions.encode([actions.get(row)].into_iter(), &mut encoded);
+                    model.codec.actions.encode(&[actions.get(row)], &mut encoded);
                 });
                 encoded
             }

@@ -2,7 +2,7 @@
 
 use super::acting::Ready;
 use super::{Agent, Model};
-use crate::belief::{RowPredictor, TransitionSet};
+use crate::belief::RowPredictor;
 use crate::data::Codec;
 use crate::fb::conditioning::Conditioner;
 use crate::fb::config::ValueHead;
@@ -21,7 +21,7 @@ pub(super) struct Rows {
     /// Chooses vectors; nothing where the best of candidates is taken.
     actor: Option<RowActor>,
     /// What F goes through, where it does.
-    predictor: Option<(Arc<TransitionSet>, RowPredictor)>,
+    predictor: Option<RowPredictor>,
 }
 
 impl Rows {
@@ -38,14 +38,13 @@ impl Rows {
         };
         // Oracle-ID has embeddings of groups, zeros where it knows none: its predictor is the conditioned one too.
         let conditioned = !matches!(agent.conditioner, Conditioner::Nothing);
-        let predictor = |belief: &Arc<TransitionSet>| (belief.clone(), belief.row_predictor(conditioned));
         Some(Self {
             codec: model.codec.clone(),
             head: model.config.value_head,
             condition: model.condition,
             forward: nets.collect::<Option<_>>()?,
             actor,
-            predictor: model.predictor.as_ref().map(predictor),
+            predictor: model.predictor.as_ref().map(|belief| belief.row_predictor(conditioned)),
         })
     }
 
@@ -56,8 +55,8 @@ impl Rows {
         task.extend_from_slice(&ready.z);
         self.forward.iter_mut().for_each(|net| net.fix(&task));
         self.actor.iter_mut().for_each(|actor| actor.fix(&task));
-        if let (Some((belief, row)), false) = (&mut self.predictor, ready.known.belief.is_empty()) {
-            belief.condition(row, &ready.known.belief);
+        if let (Some(predictor), false) = (&mut self.predictor, ready.known.belief.is_empty()) {
+            predictor.condition(&ready.known.belief);
         }
     }
 
@@ -72,7 +71,7 @@ impl Rows {
         let candidates = || (0..n).map(|index| actions.candidate(index));
         // One row for each candidate, so that weights are read once; one row where F has a head for each.
         let (states, with) = match predictor {
-            Some((_, predictor)) => {
+            Some(predictor) => {
                 let sa: Vec<f32> = candidates().flat_map(|a| [&s[..], &a].concat()).collect();
                 let scales = &codec.change_scale;
                 let change = predictor.predict(&sa).chunks_exact(scales.len()); // [n, dims]

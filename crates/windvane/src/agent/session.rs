@@ -15,7 +15,7 @@ use super::acting::{Ready, Trail};
 use super::rows::Rows;
 use super::task::{Inference, TaskCode};
 use super::{Acting, Agent, Confidence, Model, TaskPolicy};
-use crate::belief::{Evidence, Posteriors, fits};
+use crate::belief::{Evidence, Posteriors};
 use crate::error::{LearnError, Result};
 use crate::eval::BeliefMode;
 use crate::fb::conditioning::Conditioner;
@@ -55,9 +55,9 @@ pub struct Session {
 impl Agent {
     /// Takes in what was seen of the dynamics; nothing at all is allowed.
     pub fn adapt(&self, context: &[Trajectory]) -> Result<Adapted> {
-        if let Some(trajectory) = context.iter().find(|trajectory| !fits(self.spec(), trajectory)) {
-            let width = trajectory.observations().len() / (trajectory.len() + 1);
-            let problem = format!("observations of {width} numbers, expected {}", self.spec().obs_dim());
+        let dims = self.spec().obs_dim();
+        if let Some(wrong) = context.iter().find(|trajectory| trajectory.obs_dim() != dims) {
+            let problem = format!("observations of {} numbers, expected {dims}", wrong.obs_dim());
             return Err(LearnError::config("context", problem));
         }
         let scores: Vec<f64> = context.iter().filter_map(|trajectory| self.ood_score(trajectory)).collect();

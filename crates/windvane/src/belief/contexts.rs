@@ -72,10 +72,7 @@ impl ContextSampler {
                 places[i * states + s] = 2.0 * (x - dim.low) / (dim.high - dim.low).max(1e-6) - 1.0;
             }
         }
-        let mut shares = vec![0.0; groups * vocabulary];
-        for (group, row) in table.groups.iter().zip(shares.chunks_exact_mut(vocabulary)) {
-            table.write_shares(&group.counts, row);
-        }
+        let shares = table.groups.iter().flat_map(|group| table.shares(group.counts.clone())).collect();
         Self {
             config,
             tokens: upload_indices(table.tokens.iter().map(|&token| i64::from(token)).collect(), device),
@@ -93,7 +90,7 @@ impl ContextSampler {
         let whole = if single { 0 } else { rng.random_range(1..config.episodes) };
         let mut positions = Vec::new();
         for number in 0..=whole {
-            let span = self.table.episode_span(episodes[rng.random_range(0..episodes.len())]);
+            let span = self.table.episodes[episodes[rng.random_range(0..episodes.len())]].clone();
             // The first is cut anywhere, a quarter of the time not at all; the others are whole.
             let length = match number {
                 0 if !rng.random_bool(0.25) => rng.random_range(0..=span.len()),

@@ -18,12 +18,12 @@ pub(crate) const CONSTANTS: &[f64] = &[CONTRADICTION, PSEUDO_VOTES];
 #[derive(Clone, Debug)]
 pub(super) struct KnownContexts {
     /// `[groups, states]`: 1 where a state can be entered, -1 where it was blocked, 0 where nobody tried.
-    signs: Tensor<2>,
+    pub(super) signs: Tensor<2>,
 }
 
 /// What the groups that fit a context say.
 #[derive(Clone, Debug)]
-pub(super) struct Recalled {
+pub(super) struct Recognised {
     /// Weighted mean of the groups' signs, `[contexts, states]`.
     pub(super) mean: Tensor<2>,
     /// Log-odds of their votes, `[contexts, states]`.
@@ -36,20 +36,11 @@ pub(super) struct Recalled {
 
 impl KnownContexts {
     pub(super) fn of(table: &StateTable, device: &Device) -> Self {
-        let states = table.states();
-        let mut signs = Vec::with_capacity(table.groups.len() * states);
-        for group in &table.groups {
-            let evidence = table.evidence(group.counts.iter().map(|(token, _)| *token));
-            // Entering once proves that it can be done.
-            signs.extend(evidence.chunks_exact(2).map(|e| if e[0] > 0.0 { 1.0 } else { -e[1] }));
-        }
-        Self { signs: upload(signs, [table.groups.len(), states], device) }
-    }
-
-    /// What all data of each group says of each state, `[groups, states]`.
-    #[cfg(test)]
-    pub(super) fn signs(&self) -> Tensor<2> {
-        self.signs.clone()
+        let evidence: Vec<f32> =
+            table.groups.iter().flat_map(|group| table.evidence_in(&group.counts)).collect();
+        // Entering once proves that it can be done.
+        let signs = evidence.chunks_exact(2).map(|seen| if seen[0] > 0.0 { 1.0 } else { -seen[1] });
+        Self { signs: upload(signs.collect(), [table.groups.len(), table.states()], device) }
     }
 
     /// Number of groups.
@@ -59,12 +50,12 @@ impl KnownContexts {
 
     /// What the groups say of each state given where contexts entered and were blocked (`[contexts, states]`, 0 or 1), the
     /// better fitting ones louder. Groups marked by 1 in `hidden [contexts, groups]` are left out, as if never met.
-    pub(super) fn recall(
+    pub(super) fn recognise(
         &self,
         entered: Tensor<2>,
         blocked: Tensor<2>,
         hidden: Option<Tensor<2>>,
-    ) -> Recalled {
+    ) -> Recognised {
         let seen = entered.clone() - blocked * (entered * -1.0 + 1.0); // [contexts, states]: 1, -1 or 0
         let agreement = seen.clone().matmul(self.signs.clone().transpose()); // [contexts, groups]
         let overlap = seen.abs().matmul(self.signs.clone().abs().transpose());
@@ -78,7 +69,7 @@ impl KnownContexts {
         let squares = weight.clone().powf_scalar(2.0).sum_dim(1);
         let open = weight.clone().matmul(self.signs.clone().clamp_min(0.0));
         let shut = weight.matmul((self.signs.clone() * -1.0).clamp_min(0.0));
-        Recalled {
+        Recognised {
             mean: (open.clone() - shut.clone()) / total.clone(),
             odds: ((open + PSEUDO_VOTES) / (shut + PSEUDO_VOTES)).log(),
             fit: (best + 1.0).recip(),
@@ -100,26 +91,26 @@ mod tests {
         let known = KnownContexts::of(&table, &device);
         let states = table.states();
         for (number, group) in table.groups.iter().enumerate() {
-            let evidence = table.evidence(group.counts.iter().map(|(token, _)| *token));
+            let evidence = table.evidence_in(&group.counts);
             let part = |i: usize| {
                 upload(evidence.iter().skip(i).step_by(2).copied().collect(), [1, states], &device)
             };
-            let recalled = known.recall(part(0), part(1), None);
-            assert_eq!(read(recalled.fit), [1.0], "nothing contradicts its own group");
-            assert!(read(recalled.alone)[0] > 0.8, "no other fits as well");
-            let (mean, odds) = (read(recalled.mean), read(recalled.odds));
+            let recognised = known.recognise(part(0), part(1), None);
+            assert_eq!(read(recognised.fit), [1.0], "nothing contradicts its own group");
+            assert!(read(recognised.alone)[0] > 0.8, "no other fits as well");
+            let (mean, odds) = (read(recognised.mean), read(recognised.odds));
             for (state, seen) in evidence.chunks_exact(2).enumerate() {
                 let sign = if seen[0] > 0.0 { 1.0 } else { -seen[1] };
                 assert!(sign == 0.0 || mean[state] * sign > 0.8, "{sign} recalled as {}", mean[state]);
                 assert!(sign == 0.0 || odds[state] * sign > 1.5, "{sign} recalled with odds {}", odds[state]);
             }
             let hidden = (0..4).map(|i| f32::from(u8::from(i == number))).collect();
-            let others = known.recall(part(0), part(1), Some(upload(hidden, [1, 4], &device)));
+            let others = known.recognise(part(0), part(1), Some(upload(hidden, [1, 4], &device)));
             assert!(read(others.fit)[0] < 1.0, "the others contradict it");
         }
         let nothing = || upload(vec![0.0; states], [1, states], &device);
-        let recalled = known.recall(nothing(), nothing(), None);
-        assert_eq!(read(recalled.fit), [1.0], "nothing seen fits all");
-        assert!((read(recalled.alone)[0] - 0.25).abs() < 1e-6, "four of them");
+        let recognised = known.recognise(nothing(), nothing(), None);
+        assert_eq!(read(recognised.fit), [1.0], "nothing seen fits all");
+        assert!((read(recognised.alone)[0] - 0.25).abs() < 1e-6, "four of them");
     }
 }

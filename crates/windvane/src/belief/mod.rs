@@ -10,14 +10,14 @@ pub(crate) mod token_set;
 pub(crate) mod trainer;
 pub(crate) mod transition_set;
 
-use crate::nn::Params;
+use crate::nn::{Params, read};
 use burn::tensor::Tensor;
 use contexts::ContextConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use token_set::TokenSet;
+use windvane_world::Action;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, EnvSpec};
 
 pub(crate) use predictor::RowPredictor;
 pub(crate) use state_evidence::StateEvidence;
@@ -171,6 +171,11 @@ impl Gaussian {
         (variance + self.mean.clone().powf_scalar(2.0) - self.log_std.clone() * 2.0 - 1.0).sum()
             * (0.5 / contexts)
     }
+
+    /// Copied to the host.
+    fn read(self) -> Posteriors {
+        Posteriors { mean: read(self.mean), std: read(self.log_std.exp()) }
+    }
 }
 
 /// The same on the host, `[contexts * dim]` each.
@@ -180,6 +185,14 @@ pub struct Posteriors {
     pub mean: Vec<f32>,
     /// Standard deviations.
     pub std: Vec<f32>,
+}
+
+impl Posteriors {
+    /// Adds those of more contexts.
+    fn extend(&mut self, more: Self) {
+        self.mean.extend(more.mean);
+        self.std.extend(more.std);
+    }
 }
 
 /// What was seen of one context, in the form that its encoder takes.
@@ -202,6 +215,13 @@ pub struct StateEvidenceSet {
     pub(crate) count: usize,
 }
 
+impl StateEvidenceSet {
+    fn add(&mut self, token: u32) {
+        self.met[token as usize] = 1.0;
+        self.count += 1;
+    }
+}
+
 impl Evidence {
     /// Number of transitions it was formed from.
     pub fn transitions(&self) -> usize {
@@ -220,12 +240,8 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     /// Evidence of nothing.
     fn no_evidence(&self) -> Evidence;
 
-    /// Takes a trajectory into the evidence.
-    fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory);
-
-    /// Takes consecutive steps, as many as an action is held, into the evidence; whether that says anything new.
-    /// `obs` has one row more than there are actions.
-    fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool;
+    /// Takes consecutive steps into the evidence; whether they say anything new. `obs` has one row more than there are actions.
+    fn observe(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool;
 
     /// Takes in that a state can be entered, though nobody did; nothing where states are not listed.
     fn observe_open(&self, _evidence: &mut Evidence, _obs: &[f32]) {}
@@ -236,7 +252,9 @@ pub trait BeliefEncoder: Debug + Send + Sync {
     /// Dynamics over the tokens of the state table decoded from means of h, `[contexts * vocabulary]`, which agree with the
     /// `evidence` of each context as far as `belief.block_persistence` says (no evidence: as they are decoded); empty where states
     /// are not listed.
-    fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32>;
+    fn dynamics(&self, _mean: &[f32], _evidence: &[&Evidence]) -> Vec<f32> {
+        Vec::new()
+    }
 
     /// How badly every second transition of a trajectory is predicted from the others; nothing if it is too short.
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64>;
@@ -251,21 +269,8 @@ pub(crate) fn evidence_of<'a>(
     trajectories: impl IntoIterator<Item = &'a Trajectory>,
 ) -> Evidence {
     let mut evidence = belief.no_evidence();
-    trajectories.into_iter().for_each(|trajectory| belief.observe(&mut evidence, trajectory));
-    evidence
-}
-
-/// The mean of rows `[count * width]`; zeros of none.
-pub(crate) fn mean_of_rows(rows: &[f32], width: usize) -> Vec<f32> {
-    let count = (rows.len() / width.max(1)).max(1) as f32;
-    let mut mean = vec![0.0; width];
-    for row in rows.chunks_exact(width.max(1)) {
-        mean.iter_mut().zip(row).for_each(|(m, x)| *m += x / count);
+    for trajectory in trajectories {
+        belief.observe(&mut evidence, trajectory.observations(), &trajectory.actions().all());
     }
-    mean
-}
-
-/// A check that observations fit, for callers who deserialise evidence.
-pub(crate) fn fits(spec: &EnvSpec, trajectory: &Trajectory) -> bool {
-    trajectory.observations().len() == (trajectory.len() + 1) * spec.obs_dim()
+    evidence
 }

@@ -2,7 +2,7 @@
 
 use super::{BeliefConfig, Decoder};
 use crate::error::Result;
-use crate::nn::{Act, Input, Linear, Mlp, MlpConfig, Params, RowMlp, Weights, ops, read};
+use crate::nn::{Act, Input, Linear, Mlp, MlpConfig, Params, RowMlp, Weights, ops};
 use burn::tensor::Tensor;
 
 /// g with h in one of two places.
@@ -76,11 +76,8 @@ impl PredictorNet {
                 })
             }
             Self::Linear { net, dim } => {
-                let out = net.forward(weights, Input::One(sa)); // [rows, output * (1 + dim)]
-                let [rows, wide] = out.dims();
-                let output = wide / (1 + dim);
-                let jacobian = out.clone().narrow(1, output, output * dim);
-                let offset = out.narrow(1, 0, output);
+                let [offset, jacobian] = linear_parts(net, *dim, weights, sa);
+                let [rows, output] = offset.dims();
                 beliefs.map(|h| {
                     let groups = h.dims()[0];
                     let jacobian = jacobian.clone().reshape([groups, rows / groups * output, *dim]);
@@ -90,42 +87,13 @@ impl PredictorNet {
             }
         }
     }
+}
 
-    /// Offsets g `[rows * output]` and slopes J `[rows * output * dim]` of a linear decoder; nothing for another.
-    pub(super) fn linear_parts(&self, weights: &Weights, sa: Tensor<2>) -> Option<(Vec<f32>, Vec<f32>)> {
-        let Self::Linear { net, dim } = self else { return None };
-        let out = net.forward(weights, Input::One(sa)); // [rows, output * (1 + dim)]
-        let output = out.dims()[1] / (1 + dim);
-        Some((read(out.clone().narrow(1, 0, output)), read(out.narrow(1, output, output * dim))))
-    }
-
-    /// The same for a few rows of plain numbers, under a belief of zeros.
-    pub(super) fn row(&self, weights: &Weights, no_belief: Tensor<2>) -> RowPredictor {
-        match self {
-            Self::Gated { act, gain, trunk } => RowPredictor::Gated {
-                act: RowMlp::new(act, weights),
-                trunk: RowMlp::new(trunk, weights),
-                gain: read(gain.forward(weights, Input::One(no_belief), Act::None)),
-                product: Vec::new(),
-            },
-            Self::Linear { net, dim } => RowPredictor::Linear {
-                net: RowMlp::new(net, weights),
-                h: vec![0.0; *dim],
-                change: Vec::new(),
-            },
-        }
-    }
-
-    /// Gives a predictor for a few rows the belief `h [1, dim]`.
-    pub(super) fn condition(&self, weights: &Weights, row: &mut RowPredictor, h: Tensor<2>) {
-        match (self, row) {
-            (Self::Gated { gain, .. }, RowPredictor::Gated { gain: own, .. }) => {
-                *own = read(gain.forward(weights, Input::One(h), Act::None));
-            }
-            (Self::Linear { .. }, RowPredictor::Linear { h: own, .. }) => *own = read(h),
-            _ => {}
-        }
-    }
+/// Offsets g `[rows, output]` and slopes J `[rows, output * dim]` of a linear decoder.
+pub(super) fn linear_parts(net: &Mlp, dim: usize, weights: &Weights, sa: Tensor<2>) -> [Tensor<2>; 2] {
+    let out = net.forward(weights, Input::One(sa)); // [rows, output * (1 + dim)]
+    let output = out.dims()[1] / (1 + dim);
+    [out.clone().narrow(1, 0, output), out.narrow(1, output, output * dim)]
 }
 
 /// The first layer of a trunk: its weights for gated and for plain features, and its bias.
@@ -139,20 +107,47 @@ fn first_layer<'a>(trunk: &Mlp, weights: &'a Weights) -> (&'a Tensor<2>, &'a Ten
 
 /// A predictor for a few rows of plain numbers at a time, under one belief.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of them in a session
 pub(crate) enum RowPredictor {
-    Gated { act: RowMlp, trunk: RowMlp, gain: Vec<f32>, product: Vec<f32> },
+    Gated { act: RowMlp, gain: RowMlp, trunk: RowMlp, factors: Vec<f32>, product: Vec<f32> },
     Linear { net: RowMlp, h: Vec<f32>, change: Vec<f32> },
 }
 
 impl RowPredictor {
+    /// Copies the weights; the belief, of `dim` numbers, is zero.
+    pub(super) fn new(net: &PredictorNet, weights: &Weights, dim: usize) -> Self {
+        let mut row = match net {
+            PredictorNet::Gated { act, gain, trunk } => Self::Gated {
+                act: RowMlp::new(act, weights),
+                gain: RowMlp::of_layers(&[(gain.clone(), Act::None)], weights),
+                trunk: RowMlp::new(trunk, weights),
+                factors: Vec::new(),
+                product: Vec::new(),
+            },
+            PredictorNet::Linear { net, .. } => {
+                Self::Linear { net: RowMlp::new(net, weights), h: Vec::new(), change: Vec::new() }
+            }
+        };
+        row.condition(&vec![0.0; dim]);
+        row
+    }
+
+    /// Takes the belief `h [dim]`.
+    pub(crate) fn condition(&mut self, belief: &[f32]) {
+        match self {
+            Self::Gated { gain, factors, .. } => *factors = gain.forward(&[belief]).to_vec(),
+            Self::Linear { h, .. } => *h = belief.to_vec(),
+        }
+    }
+
     /// What actions change, in units of the change scale: `sa [rows, features + action]` -> `[rows, dims]`.
     pub(crate) fn predict(&mut self, sa: &[f32]) -> &[f32] {
         match self {
-            Self::Gated { act, trunk, gain, product } => {
+            Self::Gated { act, trunk, factors, product, .. } => {
                 let act = act.forward(&[sa]);
                 product.clear();
-                for act in act.chunks_exact(gain.len()) {
-                    product.extend(act.iter().zip(&*gain).map(|(act, gain)| act * gain));
+                for act in act.chunks_exact(factors.len()) {
+                    product.extend(act.iter().zip(&*factors).map(|(act, factor)| act * factor));
                 }
                 trunk.forward(&[product, act])
             }
@@ -175,7 +170,7 @@ impl RowPredictor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::upload;
+    use crate::nn::{read, upload};
     use burn::tensor::Device;
 
     const ROWS: usize = 6;

@@ -104,17 +104,12 @@ struct Constants {
 impl Constants {
     fn new(table: &StateTable, device: &Device) -> Self {
         let (states, vocabulary) = (table.states(), table.vocabulary());
-        let dims = &table.spec().observation;
-        let features = dims.iter().filter_map(windvane_world::Dim::values).sum::<usize>() + states;
-        let (coordinates, mut places) = (table.places(), vec![0.0; states * features]);
-        for (s, row) in places.chunks_exact_mut(features).enumerate() {
-            let mut at = 0;
-            for (dim, x) in dims.iter().zip(&coordinates[s * dims.len()..]) {
-                row[at + (x - dim.low) as usize] = COORDINATE;
-                at += dim.values().unwrap_or(0);
-            }
-            row[at + s] = IDENTITY;
+        let mut places = Vec::new();
+        for state in 0..states {
+            places.extend(table.one_hot(state).iter().map(|x| COORDINATE * x));
+            places.extend((0..states).map(|other| if other == state { IDENTITY } else { 0.0 }));
         }
+        let features = places.len() / states;
         let enters: Vec<i64> = table.successors().iter().map(|&s| i64::from(s)).collect();
         let moves = |(token, &s): (usize, &i64)| f32::from(u8::from(s as usize != table.leaves(token)));
         let leaves = enters.iter().enumerate().map(moves);
@@ -184,31 +179,34 @@ impl StateEvidence {
         })
     }
 
-    /// The Gaussians of contexts that met the transitions `met [contexts * vocabulary]`; `hidden` names, for each context (or for
-    /// none), groups that are not to be recognised, `open [contexts * states]` (or nothing) the states that are known to be enterable
-    /// besides.
-    pub(crate) fn infer_without(&self, met: &[f32], open: &[f32], hidden: &[Vec<usize>]) -> Posteriors {
-        let (vocabulary, states, weights) =
-            (self.table.vocabulary(), self.table.states(), self.params.weights());
+    /// What a set of tokens says, with nothing known besides.
+    pub(crate) fn seen(&self, tokens: impl IntoIterator<Item = u32>) -> StateEvidenceSet {
+        let (met, open) = (vec![0.0; self.table.vocabulary()], vec![0.0; self.table.states()]);
+        let mut seen = StateEvidenceSet { met, open, count: 0 };
+        tokens.into_iter().for_each(|token| seen.add(token));
+        seen
+    }
+
+    /// The Gaussians of contexts; `hidden` names, for each of them (or for none), groups that are not to be recognised.
+    pub(crate) fn infer_without(&self, evidence: &[&StateEvidenceSet], hidden: &[Vec<usize>]) -> Posteriors {
+        let (weights, device) = (self.params.weights(), self.params.device());
         let mut all = Posteriors::default();
-        for (chunk, met) in met.chunks(CHUNK * vocabulary).enumerate() {
-            let contexts = met.len() / vocabulary;
-            let hidden = hidden.get(chunk * CHUNK..).unwrap_or_default();
-            let hidden = self.hidden(&hidden[..hidden.len().min(contexts)], contexts);
-            let met = upload(met.to_vec(), [contexts, vocabulary], self.params.device());
-            let open = open.get(chunk * CHUNK * states..).filter(|open| !open.is_empty());
-            let open = open.map(|open| {
-                upload(open[..contexts * states].to_vec(), [contexts, states], self.params.device())
-            });
-            let Gaussian { mean, log_std } = self.encode(&weights, met, open, hidden);
-            all.mean.extend(read(mean));
-            all.std.extend(read(log_std.exp()));
+        for (chunk, sets) in evidence.chunks(CHUNK).enumerate() {
+            let rows = |part: fn(&StateEvidenceSet) -> &Vec<f32>, width: usize| {
+                let values = sets.iter().flat_map(|set| part(set)).copied().collect();
+                upload(values, [sets.len(), width], device)
+            };
+            let met = rows(|set| &set.met, self.table.vocabulary());
+            let open = rows(|set| &set.open, self.table.states());
+            let hidden = self.hidden(hidden.get(chunk * CHUNK..).unwrap_or_default(), sets.len());
+            all.extend(self.encode(&weights, met, Some(open), hidden).read());
         }
         all
     }
 
-    /// Marks for [`KnownContexts::recall`].
+    /// Marks for [`KnownContexts::recognise`] of the groups that are hidden from the first `contexts`; nothing where none is.
     fn hidden(&self, hidden: &[Vec<usize>], contexts: usize) -> Option<Tensor<2>> {
+        let hidden = &hidden[..hidden.len().min(contexts)];
         let known = self.known.as_ref().filter(|_| hidden.iter().any(|groups| !groups.is_empty()))?;
         let mut marks = vec![0.0; contexts * known.groups()];
         for (row, groups) in marks.chunks_exact_mut(known.groups()).zip(hidden) {
@@ -231,15 +229,15 @@ impl StateEvidence {
         if let Some(open) = open {
             entered = (entered + open).clamp_max(1.0);
         }
-        let recalled =
-            self.known.as_ref().map(|known| known.recall(entered.clone(), blocked.clone(), hidden));
+        let recognised =
+            self.known.as_ref().map(|known| known.recognise(entered.clone(), blocked.clone(), hidden));
         let nothing = || Tensor::zeros([contexts, states], &met.device());
         let everywhere = |x: Tensor<2>| x.expand([contexts, states]);
         let mut seen = match self.transitions {
             None => vec![entered.clone(), blocked.clone()],
             Some(_) => vec![nothing(), nothing()],
         };
-        match &recalled {
+        match &recognised {
             Some(r) => seen.extend([r.mean.clone(), everywhere(r.fit.clone()), everywhere(r.alone.clone())]),
             None => (2..SEEN).for_each(|_| seen.push(nothing())),
         }
@@ -270,8 +268,8 @@ impl StateEvidence {
         let own = weights[self.own_read].clone().reshape([1, states, width]);
         let own = (x.reshape([contexts, states, width]) * own).sum_dim(2).reshape([contexts, states]);
         let mut mean = part(0) + own + weights[self.own_bias].clone() + direct;
-        if let Some(recalled) = recalled {
-            mean = mean + recalled.odds * part(2);
+        if let Some(recognised) = recognised {
+            mean = mean + recognised.odds * part(2);
         }
         Gaussian { mean, log_std }
     }
@@ -288,25 +286,19 @@ impl StateEvidence {
         log_softmax(logits.reshape([contexts * self.table.pairs(), self.table.width()]), 1)
     }
 
-    /// Dynamics decoded from means of h `[contexts * states]`, which agree with what was `met [contexts * vocabulary]` and is known
-    /// to be `open [contexts * states]` (or nothing).
-    pub(crate) fn dynamics_given(&self, mean: &[f32], met: &[f32], open: &[f32]) -> Vec<f32> {
-        let (states, weights) = (self.table.states(), self.params.weights());
-        let mut all = Vec::with_capacity(mean.len() / states * self.table.vocabulary());
+    /// Dynamics decoded from means of h `[contexts * states]`, which agree with the evidence of each context, as far as there is any.
+    pub(crate) fn dynamics_given(&self, mean: &[f32], evidence: &[&StateEvidenceSet]) -> Vec<f32> {
+        let (states, vocabulary, weights) =
+            (self.table.states(), self.table.vocabulary(), self.params.weights());
+        let mut all = Vec::with_capacity(mean.len() / states * vocabulary);
         for mean in mean.chunks(CHUNK * states) {
             let h = upload(mean.to_vec(), [mean.len() / states, states], self.params.device());
             all.extend(read(self.decode(&weights, h).exp()));
         }
-        let vocabulary = self.table.vocabulary();
-        for (i, (p, met)) in all.chunks_exact_mut(vocabulary).zip(met.chunks_exact(vocabulary)).enumerate() {
-            let mut evidence = self.table.evidence_in(met);
-            let open = open.chunks_exact(states).nth(i).unwrap_or_default();
-            evidence
-                .iter_mut()
-                .step_by(2)
-                .zip(open)
-                .for_each(|(entered, open)| *entered = entered.max(*open));
-            self.table.trust(p, &evidence, self.config.block_persistence);
+        for (p, StateEvidenceSet { met, open, .. }) in all.chunks_exact_mut(vocabulary).zip(evidence) {
+            let mut seen = self.table.evidence_in(met);
+            seen.iter_mut().step_by(2).zip(open).for_each(|(entered, open)| *entered = entered.max(*open));
+            self.table.trust(p, &seen, self.config.block_persistence);
         }
         all
     }
@@ -316,9 +308,9 @@ impl StateEvidence {
         if tokens.len() < ood::FEWEST {
             return None;
         }
-        let met = self.table.set_of(tokens.iter().step_by(2).flatten().copied());
-        let mean = self.infer_without(&met, &[], &[hidden.into_iter().collect()]).mean;
-        let p = self.dynamics_given(&mean, &[], &[]); // [vocabulary]
+        let seen = self.seen(tokens.iter().step_by(2).flatten().copied());
+        let mean = self.infer_without(&[&seen], &[hidden.into_iter().collect()]).mean;
+        let p = self.dynamics_given(&mean, &[]); // [vocabulary]
         let chance =
             |token: &Option<u32>| token.map_or(0.0, |token| f64::from(p[token as usize])).max(ood::LEAST);
         let others: Vec<f64> = tokens.iter().skip(1).step_by(2).map(|token| -chance(token).ln()).collect();
@@ -332,34 +324,19 @@ impl BeliefEncoder for StateEvidence {
     }
 
     fn no_evidence(&self) -> Evidence {
-        let (met, open) = (self.table.set_of([]), vec![0.0; self.table.states()]);
-        Evidence::States(StateEvidenceSet { met, open, count: 0 })
+        Evidence::States(self.seen([]))
     }
 
-    fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory) {
-        let Evidence::States(StateEvidenceSet { met, count, .. }) = evidence else { return };
-        let tokens = self.table.tokens_of(trajectory);
-        *count += tokens.len();
-        tokens.into_iter().for_each(|token| met[token as usize] = 1.0);
-    }
-
-    fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
-        let Evidence::States(StateEvidenceSet { met, count, .. }) = evidence else { return false };
+    fn observe(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
+        let Evidence::States(set) = evidence else { return false };
         // What changes nothing that the encoder is given is no news.
         let given = |met: &[f32]| match self.config.encoder {
             EncoderKind::States => self.table.evidence_in(met),
             EncoderKind::Transitions => met.to_vec(),
         };
-        let (before, mut steps) = (given(met), Vec::new());
-        let dims = self.table.spec().obs_dim();
-        for (pair, &action) in obs.windows(2 * dims).step_by(dims).zip(actions) {
-            self.table.discretizer.add_steps(&pair[..dims], action, &pair[dims..], &mut steps);
-        }
-        for token in steps.into_iter().filter_map(|step| self.table.token_of(step)) {
-            met[token as usize] = 1.0;
-            *count += 1;
-        }
-        given(met) != before
+        let before = given(&set.met);
+        self.table.tokens_between(obs, actions).flatten().for_each(|token| set.add(token));
+        given(&set.met) != before
     }
 
     fn observe_open(&self, evidence: &mut Evidence, obs: &[f32]) {
@@ -369,18 +346,16 @@ impl BeliefEncoder for StateEvidence {
     }
 
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
-        let [met, open] = rows_of(evidence);
-        self.infer_without(&met, &open, &[])
+        self.infer_without(&sets(evidence), &[])
     }
 
     fn dynamics(&self, mean: &[f32], evidence: &[&Evidence]) -> Vec<f32> {
-        let [met, open] = rows_of(evidence);
-        self.dynamics_given(mean, &met, &open)
+        self.dynamics_given(mean, &sets(evidence))
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
-        let steps = self.table.steps_of(trajectory).into_iter();
-        self.ood_of_tokens(&steps.map(|step| self.table.token_of(step)).collect::<Vec<_>>(), None)
+        let tokens = self.table.tokens_between(trajectory.observations(), &trajectory.actions().all());
+        self.ood_of_tokens(&tokens.collect::<Vec<_>>(), None)
     }
 
     fn params(&self) -> &Params {
@@ -388,17 +363,13 @@ impl BeliefEncoder for StateEvidence {
     }
 }
 
-/// What was met between listed states, `[contexts * vocabulary]`, and which are open besides, `[contexts * states]`.
-fn rows_of(evidence: &[&Evidence]) -> [Vec<f32>; 2] {
-    let sets = || {
-        evidence.iter().filter_map(|evidence| match evidence {
-            Evidence::States(set) => Some(set),
-            Evidence::Tokens(_) => None,
-        })
+/// What was seen between listed states.
+fn sets<'a>(evidence: &[&'a Evidence]) -> Vec<&'a StateEvidenceSet> {
+    let set = |evidence: &&'a Evidence| match evidence {
+        Evidence::States(set) => Some(set),
+        Evidence::Tokens(_) => None,
     };
-    let met: Vec<&[f32]> = sets().map(|set| set.met.as_slice()).collect();
-    let open: Vec<&[f32]> = sets().map(|set| set.open.as_slice()).collect();
-    [met.concat(), open.concat()]
+    evidence.iter().filter_map(set).collect()
 }
 
 /// The ELBO of a [`StateEvidence`]: from part of a group's transitions, predict the outcome of all of them.

@@ -12,8 +12,7 @@ proptest! {
             let config = BeliefConfig { width: 16, encoder, ..BeliefConfig::default() };
             let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
             let mut tokens: Vec<u32> = table.episode(0)[..length].to_vec();
-            let infer =
-                |tokens: &[u32]| belief.infer_without(&table.set_of(tokens.iter().copied()), &[], &[]);
+            let infer = |tokens: &[u32]| belief.infer_without(&[&belief.seen(tokens.iter().copied())], &[]);
             let before = infer(&tokens);
             let again: Vec<u32> = tokens.iter().chain(&tokens).copied().collect();
             prop_assert_eq!(&infer(&again), &before, "repetition says nothing new");
@@ -28,7 +27,7 @@ fn an_open_state_can_be_entered_and_is_no_transition() {
     let (_, table) = tabled("doors", 4, 30);
     let config = BeliefConfig { width: 16, block_persistence: 1.0, ..BeliefConfig::default() };
     let belief = StateEvidence::new(table.clone(), &config, 1, &Device::flex()).unwrap();
-    let signs = read(belief.known.as_ref().unwrap().signs());
+    let signs = read(belief.known.as_ref().unwrap().signs.clone());
     let sign = |group: usize, state: usize| signs[group * table.states() + state];
     // Open in some known contexts, a wall in others.
     let differs = |s: &usize| (0..4).any(|g| sign(g, *s) > 0.0) && (0..4).any(|g| sign(g, *s) < 0.0);
@@ -60,10 +59,10 @@ fn a_sampled_context_says_what_its_transitions_say() {
         let group = rng.random_range(0..3);
         assert_eq!(groups, &[group]);
         let positions = sampler.draw_positions(&mut rng, group);
-        let set = table.set_of(positions.into_iter().map(|position| table.tokens[position]));
+        let mut set = vec![0.0; table.vocabulary()];
+        positions.into_iter().for_each(|position| set[table.tokens[position] as usize] = 1.0);
         assert_eq!(met[i * table.vocabulary()..][..table.vocabulary()], set);
-        let mut shares = vec![0.0; table.vocabulary()];
-        table.write_shares(&table.groups[group].counts, &mut shares);
+        let shares = table.shares(table.groups[group].counts.clone());
         assert_eq!(truth[i * table.vocabulary()..][..table.vocabulary()], shares);
     }
 }

@@ -12,15 +12,22 @@ pub struct TokenSet {
 }
 
 impl TokenSet {
-    /// A set of `tokens`, each of `width` numbers, that holds at most `most` of them, or as many as it begins with.
-    pub fn new(tokens: Vec<f32>, width: usize, most: usize) -> Self {
-        let most = most.max(tokens.len() / width).max(1);
-        Self { width, most, tokens }
+    /// An empty set of tokens of `width` numbers that holds at most `most` of them, or as many as it begins with.
+    pub fn new(width: usize, most: usize) -> Self {
+        Self { width, most: most.max(1), tokens: Vec::new() }
+    }
+
+    /// Adds tokens. A first context is kept whole, however long it is.
+    pub fn extend(&mut self, tokens: &[f32]) {
+        if self.tokens.is_empty() {
+            self.most = self.most.max(tokens.len() / self.width);
+        }
+        tokens.chunks_exact(self.width).for_each(|token| self.push(token));
     }
 
     /// Adds a token. In a full set it takes the place of the oldest one that says the same; of the oldest of all if none
     /// does.
-    pub fn push(&mut self, token: &[f32]) {
+    fn push(&mut self, token: &[f32]) {
         if self.len() >= self.most {
             let bound = ALIKE * ALIKE * token.iter().map(|x| x * x).sum::<f32>();
             let alike =
@@ -36,11 +43,6 @@ impl TokenSet {
         self.tokens.len() / self.width
     }
 
-    /// Whether nothing was met.
-    pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
-    }
-
     /// All tokens, one after the other.
     pub fn tokens(&self) -> &[f32] {
         &self.tokens
@@ -53,7 +55,8 @@ mod tests {
 
     #[test]
     fn a_full_set_forgets_what_it_knows_twice_before_what_is_old() {
-        let mut set = TokenSet::new(vec![1.0, 0.0, 0.0, 1.0], 2, 3);
+        let mut set = TokenSet::new(2, 3);
+        set.extend(&[1.0, 0.0, 0.0, 1.0]);
         set.push(&[0.0, -1.0]);
         assert_eq!(set.len(), 3);
         set.push(&[0.01, 1.0]);
@@ -64,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_long_context_is_kept_whole_and_does_not_grow() {
-        let mut set = TokenSet::new((0..10).map(|x| x as f32).collect(), 1, 4);
+        let mut set = TokenSet::new(1, 4);
+        set.extend(&(0..10).map(|x| x as f32).collect::<Vec<_>>());
         (10..1000).for_each(|x| set.push(&[x as f32]));
         assert_eq!(set.len(), 10);
     }

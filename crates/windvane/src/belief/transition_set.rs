@@ -2,12 +2,12 @@
 //! action does in a state.
 //!
 //! A token is (s, a, s' - s) over a held action. There are no positions, so order cannot matter. Beside the transformer a
-//! perceptron sees the mean outer product of state and (action, change): recall of single places, which attention learns
+//! perceptron sees the mean outer product of state and (action, change): what was met in single places, which attention learns
 //! slowly. g is trained on transitions of *other* episodes of the context's group: h has to hold what the group shares, which
 //! is the dynamics.
 
-use super::predictor::{PredictorNet, RowPredictor};
-use super::regression::{Measured, Moments, SMALLEST_NOISE};
+use super::predictor::{PredictorNet, RowPredictor, linear_parts};
+use super::regression::{self, Measured, SMALLEST_NOISE};
 use super::token_set::TokenSet;
 use super::trainer::BeliefObjective;
 use super::{BeliefConfig, BeliefEncoder, Decoder, Evidence, Gaussian, Posterior, Posteriors, ood};
@@ -49,7 +49,7 @@ const CHUNK: usize = 64;
 /// `f_dyn` with its predictor and their weights.
 #[derive(Clone, Debug)]
 pub(crate) struct TransitionSet {
-    config: BeliefConfig,
+    pub(super) config: BeliefConfig,
     pub(crate) codec: Arc<Codec>,
     pub(crate) params: Params,
     /// Nothing where h is read through a linear decoder.
@@ -72,7 +72,7 @@ struct Amortised {
     transformer: SetTransformer,
     /// Mean and log-std of h: from what the transformer makes of the set, and from the mean outer product.
     read: Linear,
-    recall: Mlp,
+    read_outer: Mlp,
 }
 
 impl Amortised {
@@ -80,20 +80,13 @@ impl Amortised {
         let BeliefConfig { dim, width, heads, blocks, .. } = *config;
         let set = SetConfig { input: token, width, heads, blocks, hidden: 4 * width };
         let outer = features * (1 + token - features);
-        let recall = MlpConfig::paper(&[outer], &[config.predictor_width], 2 * dim);
+        let read_outer = MlpConfig::paper(&[outer], &[config.predictor_width], 2 * dim);
         Ok(Self {
             transformer: SetTransformer::new(params, "encoder", &set)?,
             read: Linear::new(params, "read", &[width], 2 * dim)?,
-            recall: Mlp::new(params, "recall", &recall)?,
+            read_outer: Mlp::new(params, "recall", &read_outer)?,
         })
     }
-}
-
-/// Sets of tokens of several lengths, filled up to the longest.
-struct TokenBatch {
-    /// `[sets * longest, token]`.
-    tokens: Tensor<2>,
-    lengths: Vec<usize>,
 }
 
 impl TransitionSet {
@@ -154,123 +147,97 @@ impl TransitionSet {
         logits.into_iter().map(|logit| logit.min(0.0).exp()).collect()
     }
 
-    /// The predictor for single rows; [`Self::condition`] gives it a belief.
+    /// The predictor for single rows.
     pub(crate) fn row_predictor(&self, conditioned: bool) -> RowPredictor {
         let net = if conditioned { &self.predictor } else { &self.unconditioned };
-        net.row(&self.params.weights(), self.no_belief())
-    }
-
-    /// Gives a predictor for single rows the belief `h [dim]`.
-    pub(crate) fn condition(&self, row: &mut RowPredictor, h: &[f32]) {
-        let h = upload(h.to_vec(), [1, h.len()], self.params.device());
-        self.predictor.condition(&self.params.weights(), row, h);
+        RowPredictor::new(net, &self.params.weights(), self.config.dim)
     }
 
     fn no_belief(&self) -> Tensor<2> {
         Tensor::zeros([1, self.config.dim], self.params.device())
     }
 
-    /// Sets of tokens as one batch.
-    fn batch(&self, sets: &[&[f32]]) -> TokenBatch {
-        let width = self.codec.token_width();
-        let lengths: Vec<usize> = sets.iter().map(|set| set.len() / width).collect();
-        let longest = lengths.iter().copied().max().unwrap_or(0).max(1);
-        let mut tokens = Vec::with_capacity(sets.len() * longest * width);
-        for (i, set) in sets.iter().enumerate() {
-            tokens.extend_from_slice(set);
-            tokens.resize((i + 1) * longest * width, 0.0);
-        }
-        let tokens = upload(tokens, [sets.len() * longest, width], self.params.device());
-        TokenBatch { tokens, lengths }
-    }
-
-    /// The Gaussian over h of each set.
-    fn encode(&self, net: &Amortised, weights: &Weights, batch: &TokenBatch) -> Gaussian {
-        let (sets, width) = (batch.lengths.len(), self.codec.token_width());
-        let longest = batch.tokens.dims()[0] / sets;
-        let pooled = net.transformer.forward(weights, batch.tokens.clone(), sets, Some(&batch.lengths)); // [sets, width]
+    /// The Gaussian over h of each set of `tokens [sets * longest, token]`, filled up to the longest.
+    fn encode(&self, net: &Amortised, weights: &Weights, tokens: Tensor<2>, lengths: &[usize]) -> Gaussian {
+        let (sets, width) = (lengths.len(), self.codec.token_width());
+        let longest = tokens.dims()[0] / sets;
+        let pooled = net.transformer.forward(weights, tokens.clone(), sets, Some(lengths)); // [sets, width]
         // The mean over real tokens of (1, action, change) times the state.
         let features = self.codec.observations.width();
         let share =
             |&length: &usize| (0..longest).map(move |i| if i < length { 1.0 / length as f32 } else { 0.0 });
-        let shares = batch.lengths.iter().flat_map(share).collect();
+        let shares = lengths.iter().flat_map(share).collect();
         let shares: Tensor<3> = upload(shares, [sets, longest, 1], self.params.device());
-        let tokens = batch.tokens.clone().reshape([sets, longest, width]);
+        let tokens = tokens.reshape([sets, longest, width]);
         let state = tokens.clone().narrow(2, 0, features);
         let met = tokens.narrow(2, features, width - features) * shares.clone();
         let met = Tensor::cat(vec![shares, met], 2); // [sets, longest, 1 + action + change]
         let outer = met.swap_dims(1, 2).matmul(state).reshape([sets, features * (1 + width - features)]);
-        let recall = net.recall.forward(weights, Input::One(outer)); // [sets, 2 * dim]
-        let both = net.read.forward(weights, Input::One(pooled), Act::None) + recall;
+        let outer = net.read_outer.forward(weights, Input::One(outer)); // [sets, 2 * dim]
+        let both = net.read.forward(weights, Input::One(pooled), Act::None) + outer;
         let dim = self.config.dim;
         Gaussian { mean: both.clone().narrow(1, 0, dim), log_std: both.narrow(1, dim, dim) + FIRST_LOG_STD }
     }
 
-    /// The squared error of g under `h [dim]` on each token of a set, summed over coordinates, in units of the change scale.
-    fn squared_errors(&self, set: &[f32], h: &[f32]) -> Vec<f32> {
-        let (width, dims) = (self.codec.token_width(), self.codec.dims());
-        let h = upload(h.to_vec(), [1, h.len()], self.params.device());
-        let predicted = self.predictor.forward(&self.params.weights(), self.state_actions(set), h);
-        let error = |(token, predicted): (&[f32], &[f32])| {
-            let seen = token[width - dims..].iter().map(|x| x / TOKEN_GAIN);
-            seen.zip(predicted).map(|(seen, predicted)| (seen - predicted).powi(2)).sum()
-        };
-        set.chunks_exact(width).zip(read(predicted).chunks_exact(dims)).map(error).collect()
-    }
-
     /// The ood score of a set of tokens as [`BeliefEncoder::ood_score`] defines it.
     pub(crate) fn ood_of_tokens(&self, set: &[f32]) -> Option<f32> {
-        let width = self.codec.token_width();
+        let (width, dims) = (self.codec.token_width(), self.codec.dims());
         if set.len() / width < ood::FEWEST {
             return None;
         }
         let half = |first: usize| -> Vec<f32> {
             set.chunks_exact(width).skip(first).step_by(2).flatten().copied().collect()
         };
-        let h = self.infer_tokens(&[&half(0)]).mean;
-        let errors = self.squared_errors(&half(1), &h);
-        Some(errors.iter().map(|error| error.min(LARGEST_SCORE)).sum::<f32>() / errors.len() as f32)
+        let h = upload(self.infer_tokens(&[&half(0)]).mean, [1, self.config.dim], self.params.device());
+        let (sa, changes) = self.parts(&half(1));
+        let predicted = read(self.predictor.forward(&self.params.weights(), sa, h));
+        let error = |(change, predicted): (&[f32], &[f32])| {
+            let squares =
+                change.iter().zip(predicted).map(|(change, predicted)| (change - predicted).powi(2));
+            squares.sum::<f32>().min(LARGEST_SCORE)
+        };
+        let errors = changes.chunks_exact(dims).zip(predicted.chunks_exact(dims)).map(error);
+        Some(errors.sum::<f32>() / (changes.len() / dims) as f32)
     }
 
     /// The Gaussians of sets of tokens.
     pub(crate) fn infer_tokens(&self, sets: &[&[f32]]) -> Posteriors {
-        let weights = self.params.weights();
+        let (weights, width) = (self.params.weights(), self.codec.token_width());
         let mut all = Posteriors::default();
         let Some(net) = &self.encoder else {
-            sets.iter().for_each(|set| self.regress(set).solve(&mut all));
+            sets.iter().for_each(|set| all.extend(self.regress(set)));
             return all;
         };
-        for chunk in sets.chunks(CHUNK) {
-            let Gaussian { mean, log_std } = self.encode(net, &weights, &self.batch(chunk));
-            all.mean.extend(read(mean));
-            all.std.extend(read(log_std.exp()));
+        for sets in sets.chunks(CHUNK) {
+            let lengths: Vec<usize> = sets.iter().map(|set| set.len() / width).collect();
+            let longest = lengths.iter().copied().max().unwrap_or(0).max(1);
+            let mut tokens = Vec::with_capacity(sets.len() * longest * width);
+            for (i, set) in sets.iter().enumerate() {
+                tokens.extend_from_slice(set);
+                tokens.resize((i + 1) * longest * width, 0.0);
+            }
+            let tokens = upload(tokens, [sets.len() * longest, width], self.params.device());
+            all.extend(self.encode(net, &weights, tokens, &lengths).read());
         }
         all
     }
 
     /// What a set of tokens says of h through a linear decoder.
-    fn regress(&self, set: &[f32]) -> Moments {
-        let (width, dims, dim) = (self.codec.token_width(), self.codec.dims(), self.config.dim);
-        if set.is_empty() {
-            return Moments::prior(dim);
-        }
-        let weights = self.params.weights();
-        let sa = self.state_actions(set);
-        let noise = read(self.log_noise(&weights, sa.clone()).exp()); // [rows * dims]
-        let Some((offsets, slopes)) = self.predictor.linear_parts(&weights, sa) else {
-            return Moments::prior(dim);
+    fn regress(&self, set: &[f32]) -> Posteriors {
+        let (PredictorNet::Linear { net, dim }, false) = (&self.predictor, set.is_empty()) else {
+            return regression::posterior(self.config.dim, &[]);
         };
-        let changes = set.chunks_exact(width).flat_map(|token| &token[width - dims..]);
-        let parts = offsets.iter().zip(slopes.chunks_exact(dim)).zip(noise);
-        let measured: Vec<_> = changes
-            .zip(parts)
-            .map(|(change, ((offset, slopes), noise))| Measured {
-                residual: change / TOKEN_GAIN - offset,
-                slopes,
-                noise,
-            })
-            .collect();
-        Moments::robust(dim, &measured)
+        let weights = self.params.weights();
+        let (sa, changes) = self.parts(set);
+        let noise = read(self.log_noise(&weights, sa.clone()).exp()); // [rows * dims]
+        let [offsets, slopes] = linear_parts(net, *dim, &weights, sa).map(read);
+        let parts = offsets.iter().zip(slopes.chunks_exact(*dim)).zip(noise);
+        let measured = |(change, ((offset, slopes), noise)): (&f32, ((&f32, _), _))| Measured {
+            residual: change - offset,
+            slopes,
+            noise,
+        };
+        regression::posterior(*dim, &changes.iter().zip(parts).map(measured).collect::<Vec<_>>())
     }
 
     /// Logarithm of the standard deviation of the predictor's error, `[rows, dims]`.
@@ -278,20 +245,19 @@ impl TransitionSet {
         self.noise.forward(weights, Input::One(sa)).clamp_min(SMALLEST_NOISE.ln())
     }
 
-    /// States and actions of tokens, `[rows, features + action]`.
-    fn state_actions(&self, set: &[f32]) -> Tensor<2> {
-        let (width, features) = (self.codec.token_width(), self.codec.observations.width());
-        let input = features + self.codec.actions.width();
-        let rows = set.chunks_exact(width).flat_map(|token| {
-            let gain = |(i, x): (usize, &f32)| if i < features { *x } else { x / TOKEN_GAIN };
-            token[..input].iter().enumerate().map(gain)
-        });
-        upload(rows.collect(), [set.len() / width, input], self.params.device())
-    }
-
-    /// Most tokens that an online belief is formed from.
-    pub(crate) fn most_tokens(&self) -> usize {
-        (self.config.max_context / self.codec.action_repeat).max(1)
+    /// States and actions of tokens, `[rows, features + action]`, and the changes that followed, `[rows * dims]`.
+    fn parts(&self, set: &[f32]) -> (Tensor<2>, Vec<f32>) {
+        let (features, action) = (self.codec.observations.width(), self.codec.actions.width());
+        let (mut sa, mut changes) = (Vec::new(), Vec::new());
+        for token in set.chunks_exact(self.codec.token_width()) {
+            let (state, rest) = token.split_at(features);
+            let (action, change) = rest.split_at(action);
+            sa.extend_from_slice(state);
+            sa.extend(action.iter().map(|x| x / TOKEN_GAIN));
+            changes.extend(change.iter().map(|x| x / TOKEN_GAIN));
+        }
+        let shape = [changes.len() / self.codec.dims(), features + action];
+        (upload(sa, shape, self.params.device()), changes)
     }
 }
 
@@ -301,27 +267,15 @@ impl BeliefEncoder for TransitionSet {
     }
 
     fn no_evidence(&self) -> Evidence {
-        Evidence::Tokens(TokenSet::new(Vec::new(), self.codec.token_width(), self.most_tokens()))
+        let most = self.config.max_context / self.codec.action_repeat;
+        Evidence::Tokens(TokenSet::new(self.codec.token_width(), most))
     }
 
-    fn observe(&self, evidence: &mut Evidence, trajectory: &Trajectory) {
-        let Evidence::Tokens(set) = evidence else { return };
-        let tokens = self.codec.tokens_of(trajectory);
-        if set.is_empty() {
-            // A first context is kept whole, however long it is.
-            *set = TokenSet::new(tokens, self.codec.token_width(), self.most_tokens());
-        } else {
-            tokens.chunks_exact(self.codec.token_width()).for_each(|token| set.push(token));
-        }
-    }
-
-    fn observe_step(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
+    fn observe(&self, evidence: &mut Evidence, obs: &[f32], actions: &[Action<'_>]) -> bool {
         let Evidence::Tokens(set) = evidence else { return false };
-        let token = self.codec.tokens(actions.len(), obs, |step| actions[step]);
-        if !token.is_empty() {
-            set.push(&token);
-        }
-        !token.is_empty()
+        let tokens = self.codec.tokens(obs, actions);
+        set.extend(&tokens);
+        !tokens.is_empty()
     }
 
     fn infer(&self, evidence: &[&Evidence]) -> Posteriors {
@@ -330,10 +284,6 @@ impl BeliefEncoder for TransitionSet {
             Evidence::States(_) => &[],
         });
         self.infer_tokens(&sets.collect::<Vec<_>>())
-    }
-
-    fn dynamics(&self, _: &[f32], _: &[&Evidence]) -> Vec<f32> {
-        Vec::new()
     }
 
     fn ood_score(&self, trajectory: &Trajectory) -> Option<f64> {
@@ -405,12 +355,12 @@ impl BeliefObjective for TransitionSetObjective {
         let (mut loss, mut metrics) = (unconditioned.clone(), vec![("unconditioned mse", unconditioned)]);
         let embedding = weights[model.embeddings].clone().select(0, upload_indices(groups, device)); // [batch, dim]
         if let Some(net) = &model.encoder {
-            let longest = contexts.iter().map(Vec::len).max().unwrap_or(0).max(1);
             let lengths: Vec<usize> = contexts.iter().map(Vec::len).collect();
+            let longest = lengths.iter().copied().max().unwrap_or(0).max(1);
             contexts.iter_mut().for_each(|rows| rows.resize(longest, 0));
-            let contexts = TokenBatch { tokens: replay.tokens(replay.rows(&contexts.concat())), lengths };
+            let tokens = replay.tokens(replay.rows(&contexts.concat()));
             let noise = StandardNormal.sample_iter(&mut rng).take(batch * dim).collect();
-            let belief = model.encode(net, weights, &contexts);
+            let belief = model.encode(net, weights, tokens, &lengths);
             let h = belief.sample(upload(noise, [batch, dim], device)); // [batch, dim]
             let prediction = off(&model.predictor, h.clone()).mean();
             let (kl, reachable) = (belief.kl(), reachability(h));

@@ -72,11 +72,11 @@ impl ActionCodec {
     }
 
     /// Adds the encoding of actions taken one after the other, each for one step: their mean.
-    pub(crate) fn encode<'a>(&self, held: impl ExactSizeIterator<Item = Action<'a>>, out: &mut Vec<f32>) {
+    pub(crate) fn encode(&self, held: &[Action<'_>], out: &mut Vec<f32>) {
         let (start, share) = (out.len(), 1.0 / held.len() as f32);
         out.resize(start + self.width(), 0.0);
         for action in held {
-            match (self, action) {
+            match (self, *action) {
                 (Self::Discrete(_), Action::Discrete(index)) => out[start + index as usize] += share,
                 (
                     Self::Vector { low, high } | Self::Directions { low, high, .. },
@@ -107,18 +107,6 @@ impl ActionCodec {
         }
     }
 
-    /// The encoding of an action by its number.
-    pub(crate) fn encoding(&self, index: usize) -> Vec<f32> {
-        match self {
-            Self::Discrete(count) => (0..*count).map(|i| f32::from(u8::from(i == index))).collect(),
-            Self::Directions { count, .. } => {
-                let (y, x) = (index as f32 / *count as f32 * TAU).sin_cos();
-                vec![x, y]
-            }
-            Self::Vector { low, .. } => vec![0.0; low.len()],
-        }
-    }
-
     /// Number of the actions that a maximum is taken over: all of them, or nothing at all and a full push either way along each
     /// component.
     pub(crate) fn n_candidates(&self) -> usize {
@@ -127,9 +115,17 @@ impl ActionCodec {
 
     /// The encoding of one of them.
     pub(crate) fn candidate(&self, index: usize) -> Vec<f32> {
-        let mut encoded = self.encoding(index);
-        if let (None, Some(push)) = (self.n_actions(), index.checked_sub(1)) {
-            encoded[push / 2] = if push.is_multiple_of(2) { 1.0 } else { -1.0 };
+        if let Self::Directions { count, .. } = self {
+            let (y, x) = (index as f32 / *count as f32 * TAU).sin_cos();
+            return vec![x, y];
+        }
+        let mut encoded = vec![0.0; self.width()];
+        match (self, index.checked_sub(1)) {
+            (Self::Vector { .. }, None) => {}
+            (Self::Vector { .. }, Some(push)) => {
+                encoded[push / 2] = if push.is_multiple_of(2) { 1.0 } else { -1.0 };
+            }
+            _ => encoded[index] = 1.0,
         }
         encoded
     }
@@ -154,7 +150,7 @@ impl ActionCodec {
         };
         match self {
             Self::Discrete(_) => ActionBuf::Discrete(index as u32),
-            Self::Directions { low, high, .. } => boxed(&self.encoding(index), low, high),
+            Self::Directions { low, high, .. } => boxed(&self.candidate(index), low, high),
             Self::Vector { low, high } => boxed(vector, low, high),
         }
     }
@@ -167,24 +163,24 @@ mod tests {
     #[test]
     fn a_direction_survives_the_way_to_an_action_and_back() {
         let (low, high) = (vec![-2.0, 0.0], vec![2.0, 1.0]);
-        let compass = ActionCodec::Directions { count: 8, low, high };
+        let directions = ActionCodec::Directions { count: 8, low, high };
         for choice in 0..8 {
-            let action = compass.action(choice, &[]);
+            let action = directions.action(choice, &[]);
             let mut seen = Vec::new();
-            compass.encode([action.as_action(); 3].into_iter(), &mut seen);
-            assert_eq!(compass.index(&seen), Some(choice), "{seen:?}");
+            directions.encode(&[action.as_action(); 3], &mut seen);
+            assert_eq!(directions.index(&seen), Some(choice), "{seen:?}");
         }
-        assert_eq!(compass.index(&[0.1, 0.1]), None, "hardly a push");
+        assert_eq!(directions.index(&[0.1, 0.1]), None, "hardly a push");
     }
 
     #[test]
     fn a_discrete_move_that_was_not_held_is_none() {
         let moves = ActionCodec::Discrete(3);
         let mut seen = Vec::new();
-        moves.encode([Action::Discrete(1), Action::Discrete(1)].into_iter(), &mut seen);
-        assert_eq!((moves.index(&seen), seen), (Some(1), moves.encoding(1)));
+        moves.encode(&[Action::Discrete(1), Action::Discrete(1)], &mut seen);
+        assert_eq!((moves.index(&seen), seen), (Some(1), moves.candidate(1)));
         let mut mixed = Vec::new();
-        moves.encode([Action::Discrete(1), Action::Discrete(2)].into_iter(), &mut mixed);
+        moves.encode(&[Action::Discrete(1), Action::Discrete(2)], &mut mixed);
         assert_eq!((moves.index(&mixed), mixed), (None, vec![0.0, 0.5, 0.5]));
     }
 }

@@ -118,9 +118,11 @@ impl ObservationEncoder {
     }
 }
 
-/// An [`ObservationEncoder`] with its constants on a device.
+/// An [`ObservationEncoder`] and the scale of changes, with their constants on a device.
 #[derive(Clone, Debug)]
-pub(crate) struct DeviceEncoder {
+pub(crate) struct DeviceCodec {
+    /// Standard deviation of the change of each coordinate over a held action, `[1, dims]`.
+    pub(crate) change_scale: Tensor<2>,
     dims: Vec<Coordinate>,
     /// `[1, values]` for each one-hot coordinate: 0, 1, 2, ...
     ramps: Vec<Option<Tensor<2>>>,
@@ -128,9 +130,9 @@ pub(crate) struct DeviceEncoder {
     waves: Option<(Tensor<2>, Tensor<2>)>,
 }
 
-impl DeviceEncoder {
+impl DeviceCodec {
     /// Puts the constants of `encoder` on `device`.
-    pub(crate) fn new(encoder: &ObservationEncoder, device: &Device) -> Self {
+    pub(super) fn new(encoder: &ObservationEncoder, change_scale: &[f32], device: &Device) -> Self {
         let ramp = |dim: &Coordinate| match *dim {
             Coordinate::Whole { values, .. } => {
                 Some(upload((0..values).map(|i| i as f32).collect(), [1, values], device))
@@ -143,7 +145,15 @@ impl DeviceEncoder {
             let frequencies = (0..smooth).flat_map(wave).collect();
             (upload(frequencies, [smooth, count], device), upload(wave(smooth).collect(), [1, count], device))
         });
-        Self { dims: encoder.dims.clone(), ramps: encoder.dims.iter().map(ramp).collect(), waves }
+        let dims = encoder.dims.clone();
+        let change_scale = upload(change_scale.to_vec(), [1, dims.len()], device);
+        Self { ramps: dims.iter().map(ramp).collect(), change_scale, dims, waves }
+    }
+
+    /// Encodings of observations from the host, `[rows * dims]` -> `[rows, width]`.
+    pub(crate) fn encode_host(&self, obs: &[f32]) -> Tensor<2> {
+        let shape = [obs.len() / self.dims.len(), self.dims.len()];
+        self.encode(upload(obs.to_vec(), shape, &self.change_scale.device()))
     }
 
     /// `[rows, dims]` -> `[rows, width]`; differentiable in the continuous coordinates.
@@ -231,15 +241,14 @@ mod tests {
             ObservationEncoder::new(&spec, &EncoderConfig { fourier: 5, ..EncoderConfig::default() }, &[], 3);
         let obs = [2.0, 0.5, 1.0, 4.0, -1.0, 0.3, 3.0, 2.0, -2.0];
         let device = Device::flex();
-        let there =
-            crate::nn::read(DeviceEncoder::new(&map, &device).encode(upload(obs.to_vec(), [3, 3], &device)));
+        let there = crate::nn::read(DeviceCodec::new(&map, &[1.0; 3], &device).encode_host(&obs));
         let here: Vec<f32> = obs.chunks_exact(3).flat_map(|obs| features(&map, obs)).collect();
         assert_eq!(there.len(), here.len());
         assert!(there.iter().zip(&here).all(|(a, b)| (a - b).abs() < 1e-5), "{there:?} {here:?}");
     }
 
     #[test]
-    fn outliers_do_not_squeeze_the_usual_values_together() {
+    fn outliers_do_not_squeeze_the_common_values_together() {
         let spec = spec(vec![dim(-100.0, 1000.0, false)]);
         let sample: Vec<f32> = (0..100).map(|i| if i % 2 == 0 { 1.0 } else { 3.0 }).collect();
         let map = ObservationEncoder::new(&spec, &EncoderConfig::default(), &sample, 0);

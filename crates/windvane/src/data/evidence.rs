@@ -9,13 +9,6 @@ use std::collections::BTreeMap;
 use windvane_world::Rng;
 
 impl StateTable {
-    /// The set of tokens: 1 for each that is in it, `[vocabulary]`.
-    pub(crate) fn set_of(&self, tokens: impl IntoIterator<Item = u32>) -> Vec<f32> {
-        let mut set = vec![0.0; self.vocabulary()];
-        tokens.into_iter().for_each(|token| set[token as usize] = 1.0);
-        set
-    }
-
     /// A random state as a goal that a context is asked for, as marks `[states]`; half the time none.
     pub(crate) fn mark_of_goal(&self, rng: &mut Rng) -> Vec<f32> {
         let mut marks = vec![0.0; self.states()];
@@ -70,20 +63,18 @@ impl StateTable {
         }
     }
 
-    /// Writes the dynamics that `counts` of tokens show: the share of each outcome, `[vocabulary]`, and zeros for pairs
-    /// without counts.
-    pub fn write_shares(&self, counts: &[(u32, u32)], shares: &mut [f32]) {
-        shares.fill(0.0);
-        for same_pair in counts.chunk_by(|x, y| x.0 as usize / self.width() == y.0 as usize / self.width()) {
-            let total: u32 = same_pair.iter().map(|&(_, n)| n).sum();
-            same_pair.iter().for_each(|&(token, n)| shares[token as usize] = n as f32 / total as f32);
+    /// The dynamics that weights of tokens `[vocabulary]` show: the share of each outcome of its pair, zeros for pairs without any.
+    pub(crate) fn shares(&self, mut weights: Vec<f32>) -> Vec<f32> {
+        for pair in weights.chunks_exact_mut(self.width()) {
+            let total: f32 = pair.iter().sum();
+            pair.iter_mut().filter(|weight| **weight > 0.0).for_each(|weight| *weight /= total);
         }
+        weights
     }
 
     /// The dynamics that a group's data shows, `[vocabulary]`; the `average` where it tried nothing.
     pub fn dynamics_of(&self, group: usize, average: &[f32]) -> Vec<f32> {
-        let mut shares = vec![0.0; self.vocabulary()];
-        self.write_shares(&self.groups[group].counts, &mut shares);
+        let mut shares = self.shares(self.groups[group].counts.clone());
         self.fill_untried(&mut shares, average);
         shares
     }
@@ -99,23 +90,20 @@ impl StateTable {
 
     /// The average dynamics of the whole data set, `[vocabulary]`; each group counts alike.
     pub fn average(&self) -> Vec<f32> {
-        let (mut sums, mut shares) = (vec![0.0; self.vocabulary()], vec![0.0; self.vocabulary()]);
+        let mut sums = vec![0.0; self.vocabulary()];
         for group in &self.groups {
-            self.write_shares(&group.counts, &mut shares);
-            sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
+            let shares = self.shares(group.counts.clone());
+            sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
         }
-        for (pair, row) in sums.chunks_exact_mut(self.width()).enumerate() {
-            let total: f32 = row.iter().sum();
-            if total > 0.0 {
-                row.iter_mut().for_each(|x| *x /= total);
-            } else {
-                // What was never tried is taken to change nothing, if that is possible.
-                let state = (pair / self.actions) as u32;
-                let stay = self.outcomes(pair).iter().position(|&s| s == state);
-                row[stay.unwrap_or(0)] = 1.0;
-            }
+        let mut average = self.shares(sums);
+        let untried = |row: &[f32]| row.iter().all(|p| *p == 0.0);
+        for (pair, row) in average.chunks_exact_mut(self.width()).enumerate().filter(|(_, row)| untried(row))
+        {
+            // What was never tried is taken to change nothing, if that is possible.
+            let stay = self.outcomes(pair).iter().position(|&to| to as usize == pair / self.actions);
+            row[stay.unwrap_or(0)] = 1.0;
         }
-        sums
+        average
     }
 
     /// The largest probability, over states and actions beside it, that each state is entered by dynamics `p [vocabulary]`:

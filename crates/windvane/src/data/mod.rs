@@ -1,7 +1,6 @@
 //! What learners see of a data set: listed states, or encoded observations on the device.
 
 pub(crate) mod actions;
-pub(crate) mod discretizer;
 pub(crate) mod encoder;
 mod evidence;
 pub(crate) mod replay;

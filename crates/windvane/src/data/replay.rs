@@ -1,7 +1,7 @@
 //! The replay buffer: columns of a data set on the device, uploaded once; the host draws row numbers only.
 
 use super::actions::ActionCodec;
-use super::encoder::{DeviceEncoder, ObservationEncoder, moments};
+use super::encoder::{DeviceCodec, ObservationEncoder, moments};
 use super::{EncoderConfig, split_groups};
 use crate::error::{LearnError, Result};
 use crate::nn::{upload, upload_indices};
@@ -72,6 +72,11 @@ impl Codec {
         Ok(())
     }
 
+    /// The same with its constants on a device.
+    pub(crate) fn on_device(&self, device: &Device) -> DeviceCodec {
+        DeviceCodec::new(&self.observations, &self.change_scale, device)
+    }
+
     /// Numbers in an observation.
     pub(crate) fn dims(&self) -> usize {
         self.change_scale.len()
@@ -91,55 +96,22 @@ impl Codec {
 
     /// The tokens of a trajectory.
     pub(crate) fn tokens_of(&self, trajectory: &Trajectory) -> Vec<f32> {
-        let action = |step| trajectory.actions().get(step);
-        self.tokens(trajectory.len(), trajectory.observations(), action)
+        self.tokens(trajectory.observations(), &trajectory.actions().all())
     }
 
-    /// A token for every held action of so many steps: the state, the mean action, the change.
-    pub(crate) fn tokens<'a>(
-        &self,
-        steps: usize,
-        obs: &[f32],
-        action: impl Fn(usize) -> Action<'a>,
-    ) -> Vec<f32> {
+    /// A token for every held action: the state, the mean action, the change. `obs` has one row more than there are actions.
+    pub(crate) fn tokens(&self, obs: &[f32], actions: &[Action<'_>]) -> Vec<f32> {
         let (dims, repeat, mut tokens) = (self.dims(), self.action_repeat, Vec::new());
-        for start in (0..(steps + 1).saturating_sub(repeat)).step_by(repeat) {
-            let state = &obs[start * dims..][..dims];
+        let states = obs.chunks_exact(dims).step_by(repeat);
+        for ((state, next), held) in states.clone().zip(states.skip(1)).zip(actions.chunks_exact(repeat)) {
             self.observations.push(state, &mut tokens);
             let place = tokens.len();
-            self.actions.encode((start..start + repeat).map(&action), &mut tokens);
-            let next = &obs[(start + repeat) * dims..];
+            self.actions.encode(held, &mut tokens);
             let change = state.iter().zip(next).zip(&self.change_scale);
             tokens.extend(change.map(|((from, to), scale)| (to - from) / scale));
             tokens[place..].iter_mut().for_each(|x| *x *= TOKEN_GAIN);
         }
         tokens
-    }
-}
-
-/// A [`Codec`] with its constants on a device.
-#[derive(Clone, Debug)]
-pub(crate) struct DeviceCodec {
-    /// The encoder of observations.
-    pub observations: DeviceEncoder,
-    /// `[1, dims]`.
-    pub change_scale: Tensor<2>,
-}
-
-impl DeviceCodec {
-    /// Puts the constants of `codec` on `device`.
-    pub(crate) fn new(codec: &Codec, device: &Device) -> Self {
-        Self {
-            observations: DeviceEncoder::new(&codec.observations, device),
-            change_scale: upload(codec.change_scale.clone(), [1, codec.dims()], device),
-        }
-    }
-
-    /// Encodings of observations from the host, `[rows * dims]` -> `[rows, features]`.
-    pub(crate) fn encode(&self, obs: &[f32]) -> Tensor<2> {
-        let dims = self.change_scale.dims()[1];
-        let device = self.change_scale.device();
-        self.observations.encode(upload(obs.to_vec(), [obs.len() / dims, dims], &device))
     }
 }
 
@@ -152,6 +124,8 @@ pub struct Replay {
     /// Groups that are learned from, and those that are held out to measure on.
     learned: Vec<usize>,
     held_out: Vec<usize>,
+    /// The row that each episode begins at, and the number of rows.
+    first_rows: Vec<usize>,
     /// `[rows, dims]`: every observation, episode after episode; a transition goes by the row it begins at.
     observations: Tensor<2>,
     /// `[rows, width]`: the mean action of the held window that begins there.
@@ -206,16 +180,14 @@ impl Replay {
         let (learned, held_groups) = split_groups(&data, held_out);
         let (dims, repeat, width) = (codec.dims(), codec.action_repeat, codec.actions.width());
         let rows = data.transitions() + data.episodes();
-        let mut observations = Vec::with_capacity(rows * dims);
         let (mut actions, mut not_terminal) = (Vec::with_capacity(rows * width), Vec::with_capacity(rows));
         let (mut indices, mut held) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         for episode in 0..data.episodes() {
-            observations.extend_from_slice(data.observations(episode));
-            let (length, taken) = (data.length(episode), data.actions(episode));
+            let (length, taken) = (data.length(episode), data.actions(episode).all());
             for start in 0..=length {
                 let begins = actions.len();
                 if start + repeat <= length {
-                    codec.actions.encode((start..start + repeat).map(|step| taken.get(step)), &mut actions);
+                    codec.actions.encode(&taken[start..start + repeat], &mut actions);
                 } else {
                     actions.resize(begins + width, 0.0);
                 }
@@ -226,12 +198,15 @@ impl Replay {
                 not_terminal.push(f32::from(u8::from(!over)));
             }
         }
+        // Episodes have one observation more than transitions.
+        let first_rows = data.offsets().iter().enumerate().map(|(number, &first)| first as usize + number);
         Ok(Self {
-            observations: upload(observations, [rows, dims], &device),
+            first_rows: first_rows.collect(),
+            observations: upload(data.all_observations().to_vec(), [rows, dims], &device),
             actions: upload(actions, [rows, width], &device),
             indices: upload_indices(indices, &device),
             not_terminal: upload(not_terminal, [rows, 1], &device),
-            constants: DeviceCodec::new(&codec, &device),
+            constants: codec.on_device(&device),
             held,
             data,
             codec,
@@ -277,8 +252,7 @@ impl Replay {
 
     /// The row of a state so many held actions after the one at `row`, or of the last one of its episode.
     pub fn later(&self, row: usize, actions: usize) -> usize {
-        let episode = self.episode_of(row);
-        let last = self.first_row(episode) + self.data.length(episode);
+        let last = self.first_rows[self.episode_of(row) + 1] - 1;
         (row + actions * self.codec.action_repeat).min(last)
     }
 
@@ -302,29 +276,17 @@ impl Replay {
         (0..(steps + 1).saturating_sub(repeat)).step_by(repeat).map(|step| first + step).collect()
     }
 
-    fn first_row(&self, episode: usize) -> usize {
-        self.data.span(episode).start + episode
-    }
-
     fn row(&self, window: Window) -> usize {
-        self.first_row(window.episode) + window.start
+        self.first_rows[window.episode] + window.start
     }
 
     pub(crate) fn episode_of(&self, row: usize) -> usize {
-        // Episodes have one observation more than transitions, so the row runs ahead by the episode's number.
-        let (mut low, mut high) = (0, self.data.episodes());
-        while high - low > 1 {
-            let middle = usize::midpoint(low, high);
-            if self.first_row(middle) <= row { low = middle } else { high = middle }
-        }
-        low
+        self.first_rows.partition_point(|&first| first <= row) - 1
     }
 
     /// The observation of a row, on the host.
     pub fn host_state(&self, row: usize) -> &[f32] {
-        let episode = self.episode_of(row);
-        let dims = self.codec.dims();
-        &self.data.observations(episode)[(row - self.first_row(episode)) * dims..][..dims]
+        &self.data.all_observations()[row * self.codec.dims()..][..self.codec.dims()]
     }
 
     /// Rows by their numbers, on the device.
@@ -339,7 +301,7 @@ impl Replay {
 
     /// Encodings of rows, `[rows, features]`.
     pub fn encoded(&self, rows: Tensor<1, Int>) -> Tensor<2> {
-        self.constants.observations.encode(self.states(rows))
+        self.constants.encode(self.states(rows))
     }
 
     /// Transitions by the rows they begin at.
@@ -347,10 +309,10 @@ impl Replay {
         let obs = self.states(rows.clone());
         let next_obs = self.states(rows.clone() + self.codec.action_repeat as i64);
         Transitions {
-            s: self.constants.observations.encode(obs.clone()),
+            s: self.constants.encode(obs.clone()),
             a: self.actions.clone().select(0, rows.clone()),
             index: self.indices.clone().select(0, rows.clone()),
-            next: self.constants.observations.encode(next_obs.clone()),
+            next: self.constants.encode(next_obs.clone()),
             change: (next_obs.clone() - obs.clone()) / self.constants.change_scale.clone(),
             not_terminal: self.not_terminal.clone().select(0, rows),
             obs,

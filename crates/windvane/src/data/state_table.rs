@@ -5,15 +5,15 @@
 //! may open a way that was shut in all known ones. Where actions move by many different steps, outcomes are those seen in
 //! the very state. A *token* is one outcome, and stands for "this action, here, led there".
 
-use super::discretizer::{Discretizer, StateStep};
 use super::{EncoderConfig, split_groups};
 use crate::error::{LearnError, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
+use windvane_world::discretizer::{Discretizer, StateStep};
 use windvane_world::episodes::Episodes;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{Action, ContextId, EnvSpec};
+use windvane_world::{Action, ContextId, Dim, EnvSpec};
 
 /// Marks a state of the listing that no episode visited.
 const NEVER: u32 = u32::MAX;
@@ -34,7 +34,8 @@ pub struct StateTable {
     pub(crate) rho: Vec<f32>,
     /// All transitions as tokens, episode after episode.
     pub(crate) tokens: Vec<u32>,
-    episodes: Vec<Range<usize>>,
+    /// Where those of each episode are among them.
+    pub(crate) episodes: Vec<Range<usize>>,
     pub(crate) groups: Vec<Group>,
 }
 
@@ -57,8 +58,8 @@ pub(crate) struct TableGraph {
 pub(crate) struct Group {
     /// Their numbers.
     pub episodes: Vec<usize>,
-    /// Every token they hold, in order, with the number of times.
-    pub counts: Vec<(u32, u32)>,
+    /// How often they hold each token, `[vocabulary]`.
+    pub counts: Vec<f32>,
     /// The context they are of, where that was recorded: for Oracle-ID, which is conditioned on it.
     pub(crate) privileged_context: Option<ContextId>,
 }
@@ -66,14 +67,14 @@ pub(crate) struct Group {
 impl StateTable {
     /// Reads a whole data set once. An error if its states cannot be listed, in `boxes` or without.
     pub fn of(data: &Episodes, config: &EncoderConfig, held_out: f64) -> Result<Self> {
-        let discretizer = Discretizer::new(data.spec(), config)?;
+        let discretizer = Discretizer::new(data.spec(), config.box_side)?;
         let spec = discretizer.spec().clone();
         let listed = spec.states().unwrap_or(0);
         let actions = spec.action.size(); // a discretizer's are discrete
         let (learned, _) = split_groups(data, held_out);
         let learned_episodes = learned.iter().flat_map(|&group| data.group_episodes(group));
         let trajectories: Vec<(usize, Vec<StateStep>)> =
-            learned_episodes.map(|e| Ok((e, trajectory(data, &discretizer, e)?))).collect::<Result<_>>()?;
+            learned_episodes.map(|e| Ok((e, steps_of(data, &discretizer, e)?))).collect::<Result<_>>()?;
 
         let mut visits = vec![0_u64; listed];
         let mut seen = vec![BTreeSet::new(); listed * actions];
@@ -107,26 +108,17 @@ impl StateTable {
             }
         }
         let graph = TableGraph { box_side: config.box_side, listed: visited, width, successors, outcomes };
-        let groups = vec![Group::default(); learned.len()];
-        let mut table = Self::new(data.spec(), discretizer, graph, rho, groups);
+        let group = Group { counts: vec![0.0; graph.successors.len()], ..Group::default() };
+        let mut table = Self::new(data.spec(), discretizer, graph, rho, vec![group; learned.len()]);
         for (number, (e, steps)) in trajectories.iter().enumerate() {
-            let start = table.tokens.len();
-            let tokens: Vec<u32> = steps.iter().filter_map(|&led| table.token_of(led)).collect();
-            table.tokens.extend(tokens);
-            table.episodes.push(start..table.tokens.len());
+            let tokens: Vec<u32> = steps.iter().filter_map(|&step| table.token_of(step)).collect();
             let place = learned.binary_search(&data.group(*e)).unwrap_or(0); // groups are learned in order
             let group = &mut table.groups[place];
             group.episodes.push(number);
             group.privileged_context = data.privileged_context_labels().map(|labels| labels.of(*e));
-        }
-        for group in &mut table.groups {
-            let mut counts = BTreeMap::new();
-            for &e in &group.episodes {
-                for &token in &table.tokens[table.episodes[e].clone()] {
-                    *counts.entry(token).or_insert(0) += 1;
-                }
-            }
-            group.counts = counts.into_iter().collect();
+            tokens.iter().for_each(|&token| group.counts[token as usize] += 1.0);
+            table.episodes.push(table.tokens.len()..table.tokens.len() + tokens.len());
+            table.tokens.extend(tokens);
         }
         Ok(table)
     }
@@ -153,17 +145,13 @@ impl StateTable {
 
     /// Its graph, and how often each group met each token, `[groups * vocabulary]`.
     pub(crate) fn export(&self) -> (TableGraph, Vec<f32>) {
-        let mut counts = vec![0.0; self.groups.len() * self.vocabulary()];
-        for (group, row) in self.groups.iter().zip(counts.chunks_exact_mut(self.vocabulary())) {
-            group.counts.iter().for_each(|&(token, count)| row[token as usize] = count as f32);
-        }
-        (self.graph.clone(), counts)
+        (self.graph.clone(), self.groups.iter().flat_map(|group| &group.counts).copied().collect())
     }
 
     /// An exported table, of an environment that looks like `env`; it has no episodes.
     pub(crate) fn import(graph: TableGraph, env: &EnvSpec, rho: Vec<f32>, counts: &[f32]) -> Result<Self> {
-        let config = EncoderConfig { box_side: graph.box_side, ..EncoderConfig::default() };
-        let discretizer = Discretizer::new(env, &config)?;
+        let wrong = |problem: String| LearnError::config("table", problem);
+        let discretizer = Discretizer::new(env, graph.box_side).map_err(|e| wrong(e.to_string()))?;
         let TableGraph { listed, width, successors, outcomes, .. } = &graph;
         let (all, actions) = (discretizer.spec().states().unwrap_or(0), discretizer.spec().action.size());
         let pairs = listed.len() * actions;
@@ -175,45 +163,37 @@ impl StateTable {
             && successors.len() == pairs * width
             && successors.iter().all(|&s| (s as usize) < listed.len())
             && rho.len() == listed.len()
-            && counts.len().is_multiple_of(successors.len());
+            && counts.len().is_multiple_of(successors.len())
+            && counts.iter().all(|count| *count >= 0.0);
         if !fits {
-            return Err(LearnError::config("table", "its parts do not fit each other and the environment"));
+            return Err(wrong("its parts do not fit each other and the environment".into()));
         }
-        let group = |row: &[f32]| {
-            let met = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
-            let counts = met.map(|(token, count)| (token as u32, *count as u32)).collect();
-            Group { counts, ..Group::default() }
-        };
+        let group = |counts: &[f32]| Group { counts: counts.to_vec(), ..Group::default() };
         let groups = counts.chunks_exact(successors.len()).map(group).collect();
         Ok(Self::new(env, discretizer, graph, rho, groups))
     }
 
-    /// The token of a transition between visited states; nothing if no episode ever saw that outcome.
-    pub fn token(&self, state: usize, action: usize, next: usize) -> Option<u32> {
-        let pair = state * self.actions + action;
-        let place = self.outcomes(pair).iter().position(|&s| s as usize == next)?;
+    /// The token of a step; nothing if its states were never visited or no step of the action leads there.
+    fn token_of(&self, StateStep { from, action, to }: StateStep) -> Option<u32> {
+        let [from, to] = [self.visited(from)?, self.visited(to)?];
+        let pair = from * self.actions + action;
+        let place = self.outcomes(pair).iter().position(|&outcome| outcome as usize == to)?;
         Some((pair * self.graph.width + place) as u32)
     }
 
-    /// The token of a move; nothing if its states were never visited or no step of the action leads there.
-    pub fn token_of(&self, led: StateStep) -> Option<u32> {
-        let [from, to] = [self.visited(led.from)?, self.visited(led.to)?];
-        self.token(from, led.action, to)
-    }
-
-    /// The moves of a trajectory.
-    pub(crate) fn steps_of(&self, trajectory: &Trajectory) -> Vec<StateStep> {
-        steps_between(
-            &self.discretizer,
-            trajectory.observations(),
-            |step| trajectory.actions().get(step),
-            trajectory.len(),
-        )
+    /// The tokens of consecutive steps of the world, nothing for a step that no episode ever saw; `obs` has one row more than there
+    /// are actions.
+    pub(crate) fn tokens_between<'a>(
+        &'a self,
+        obs: &[f32],
+        actions: &[Action<'_>],
+    ) -> impl Iterator<Item = Option<u32>> + use<'a> {
+        self.discretizer.steps(obs, actions).into_iter().map(|step| self.token_of(step))
     }
 
     /// The tokens of a trajectory.
     pub fn tokens_of(&self, trajectory: &Trajectory) -> Vec<u32> {
-        self.steps_of(trajectory).into_iter().filter_map(|led| self.token_of(led)).collect()
+        self.tokens_between(trajectory.observations(), &trajectory.actions().all()).flatten().collect()
     }
 
     /// Our number of a state of the discretizer.
@@ -240,6 +220,18 @@ impl StateTable {
     /// Writes the place of a visited state among the others: its coordinates in [`StateTable::spec`].
     pub fn write_state(&self, state: usize, place: &mut [f32]) {
         self.spec().write_state(self.graph.listed[state] as usize, place);
+    }
+
+    /// The coordinates of a visited state, each one-hot.
+    pub(crate) fn one_hot(&self, state: usize) -> Vec<f32> {
+        let mut place = vec![0.0; self.spec().obs_dim()];
+        self.write_state(state, &mut place);
+        let coordinates = self.spec().observation.iter().zip(place);
+        let one_hot = |(dim, x): (&Dim, f32)| {
+            let value = (x - dim.low) as usize;
+            (0..dim.values().unwrap_or(0)).map(move |other| f32::from(u8::from(other == value)))
+        };
+        coordinates.flat_map(one_hot).collect()
     }
 
     /// The places of all visited states, `[states * dims]`.
@@ -300,11 +292,6 @@ impl StateTable {
         &self.graph.successors[pair * self.graph.width..][..usize::from(self.graph.outcomes[pair])]
     }
 
-    /// Where the tokens of an episode are among all.
-    pub(crate) fn episode_span(&self, number: usize) -> Range<usize> {
-        self.episodes[number].clone()
-    }
-
     /// The transitions of an episode as tokens.
     pub fn episode(&self, number: usize) -> &[u32] {
         &self.tokens[self.episodes[number].clone()]
@@ -347,8 +334,8 @@ fn spread_steps(spec: &EnvSpec, actions: usize, visited: &[u32], index: &[u32], 
     }
 }
 
-/// One episode as moves between states of the discretizer.
-fn trajectory(data: &Episodes, discretizer: &Discretizer, episode: usize) -> Result<Vec<StateStep>> {
+/// One episode as steps between states of the discretizer.
+fn steps_of(data: &Episodes, discretizer: &Discretizer, episode: usize) -> Result<Vec<StateStep>> {
     let observations = data.observations(episode);
     for (row, obs) in observations.chunks_exact(discretizer.spec().obs_dim()).enumerate() {
         if discretizer.state_of(obs).is_none() {
@@ -357,22 +344,5 @@ fn trajectory(data: &Episodes, discretizer: &Discretizer, episode: usize) -> Res
             return Err(LearnError::Run { path: data.path().to_owned(), problem });
         }
     }
-    let actions = data.actions(episode);
-    Ok(steps_between(discretizer, observations, |step| actions.get(step), data.length(episode)))
-}
-
-/// The moves of so many steps; `observations` has one row more.
-fn steps_between<'a>(
-    discretizer: &Discretizer,
-    observations: &[f32],
-    actions: impl Fn(usize) -> Action<'a>,
-    steps: usize,
-) -> Vec<StateStep> {
-    let dim = discretizer.spec().obs_dim();
-    let mut found = Vec::with_capacity(steps);
-    for (step, pair) in observations.windows(2 * dim).step_by(dim).take(steps).enumerate() {
-        let (obs, next) = pair.split_at(dim);
-        discretizer.add_steps(obs, actions(step), next, &mut found);
-    }
-    found
+    Ok(discretizer.steps(observations, &data.actions(episode).all()))
 }

@@ -126,15 +126,11 @@ impl<'a> Examiner<'a> {
     /// How much of each group's environment its data shows.
     fn coverage(&self) -> Finding {
         let table = self.table();
-        let tried = |counts: &[(u32, u32)]| {
-            counts.chunk_by(|a, b| a.0 as usize / table.width() == b.0 as usize / table.width()).count()
-        };
-        let share = |counts: &[(u32, u32)]| {
-            let mut visited = vec![false; table.states()];
-            let state = |token: u32| token as usize / table.width() / table.actions;
-            counts.iter().for_each(|(token, _)| visited[state(*token)] = true);
-            let pairs = visited.iter().filter(|v| **v).count() * table.actions;
-            tried(counts) as f64 / pairs.max(1) as f64
+        let share = |counts: &[f32]| {
+            let tried =
+                |width: usize| counts.chunks_exact(width).filter(|of| of.iter().any(|n| *n > 0.0)).count();
+            let visited = tried(table.width() * table.actions);
+            tried(table.width()) as f64 / (visited * table.actions).max(1) as f64
         };
         let worst = table.groups.iter().map(|group| share(&group.counts)).fold(1.0, f64::min);
         let limits = Limits { good: 0.95, fair: 0.7 };

@@ -4,8 +4,9 @@ use super::config::{FbConfig, ForwardForm};
 use super::on_policy;
 use super::tasks::cone_means;
 use crate::belief::contexts::{ContextConfig, ContextSampler};
-use crate::belief::{BeliefConfig, BeliefEncoder, StateEvidence, TransitionSet, mean_of_rows};
+use crate::belief::{BeliefConfig, BeliefEncoder, StateEvidence, StateEvidenceSet, TransitionSet};
 use crate::data::{Replay, StateTable};
+use crate::linalg::mean_of_rows;
 use crate::methods::{Condition, Draw, Method};
 use crate::nn::read;
 use rand::RngExt as _;
@@ -113,10 +114,12 @@ pub(crate) fn listed(
             let drawn = ContextConfig { mix: fb.context_mix, ways: fb.context_ways, ..config.context };
             let sampler = ContextSampler::new(table.clone(), drawn, belief.params().device());
             let mut rng = stream(seed, "beliefs", &[]);
-            let (mut met, mut open, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut evidence, mut hidden) = (Vec::new(), Vec::new());
             while all.groups.len() < config.cached {
                 let batch = sampler.draw(&mut rng, config.batch.min(config.cached - all.groups.len()));
-                met.extend(read(batch.met));
+                for met in read(batch.met).chunks_exact(table.vocabulary()) {
+                    evidence.push(StateEvidenceSet { met: met.to_vec(), ..belief.seen([]) });
+                }
                 all.data_dynamics.extend(read(batch.truth));
                 for of in batch.groups {
                     all.groups.push(of[0]);
@@ -125,22 +128,24 @@ pub(crate) fn listed(
                     hidden.push(if unknown { of } else { Vec::new() });
                 }
             }
-            for shares in all.data_dynamics.chunks_exact_mut(table.vocabulary()) {
+            let all_shares = all.data_dynamics.chunks_exact_mut(table.vocabulary());
+            for (shares, evidence) in all_shares.zip(&mut evidence) {
                 if config.goal_evidence {
                     let goal = table.mark_of_goal(&mut rng).into_iter();
                     let entered = table.evidence_in(shares).into_iter().step_by(2);
-                    open.extend(goal.zip(entered).map(|(goal, entered)| goal * entered));
+                    evidence.open = goal.zip(entered).map(|(goal, entered)| goal * entered).collect();
                 }
                 table.fill_untried(shares, &average);
             }
             // Heads learn from the data, which an imagined trajectory may contradict.
             if fb.on_policy_contexts > 0.0 && fb.forward == ForwardForm::Predictor {
-                let (met, open, hidden, data_dynamics) = (&mut met, &open, &hidden, &all.data_dynamics);
-                let mut contexts = on_policy::Contexts { belief, met, open, hidden, data_dynamics };
+                let (evidence, data_dynamics) = (&mut evidence, &all.data_dynamics);
+                let mut contexts = on_policy::Contexts { belief, evidence, hidden: &hidden, data_dynamics };
                 contexts.extend_on_policy(config, fb, &mut rng);
             }
-            let mean = belief.infer_without(&met, &open, &hidden).mean;
-            all.dynamics = belief.dynamics_given(&mean, &met, &open);
+            let evidence: Vec<&StateEvidenceSet> = evidence.iter().collect();
+            let mean = belief.infer_without(&evidence, &hidden).mean;
+            all.dynamics = belief.dynamics_given(&mean, &evidence);
             let conditioner = Conditioner::of_beliefs(&mean, table.states());
             all.axes = axes(method, &conditioner.centred(&mean), table.states(), fb.dim);
             (conditioner, all)

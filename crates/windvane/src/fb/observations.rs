@@ -6,7 +6,7 @@ use super::config::{FbConfig, ForwardForm, NetKind};
 use super::networks::{Backward, ForwardValue, NetInput, TwoInputNet, repeat_rows};
 use crate::belief::TransitionSet;
 use crate::data::Codec;
-use crate::data::replay::DeviceCodec;
+use crate::data::encoder::DeviceCodec;
 use crate::error::Result;
 use crate::features::Phi;
 use crate::nn::{Params, Weights, read, upload};
@@ -116,7 +116,7 @@ impl ObservationModel {
             (None, Some(candidates(&codec, device)))
         };
         Ok(Self {
-            constants: DeviceCodec::new(&codec, device),
+            constants: codec.on_device(device),
             actor: actor_net,
             choices,
             actor_config: *actor,
@@ -141,7 +141,7 @@ impl ObservationModel {
         if obs.is_empty() {
             return Vec::new();
         }
-        read(self.b(&self.params.weights(), &self.constants.encode(obs)))
+        read(self.b(&self.params.weights(), &self.constants.encode_host(obs)))
     }
 
     /// The same of encoded states, `[rows, d]`.
@@ -164,7 +164,7 @@ impl ObservationModel {
         let change =
             predictor.predict(states.s.clone(), a, states.h.clone()) * self.constants.change_scale.clone();
         let obs = states.obs.clone() + change;
-        States { s: self.constants.observations.encode(obs.clone()), obs, ..states.clone() }
+        States { s: self.constants.encode(obs.clone()), obs, ..states.clone() }
     }
 
     /// Number of the actions to choose from; nothing with an actor.
@@ -246,7 +246,7 @@ impl ObservationModel {
         let obs: Tensor<2> = upload(obs.to_vec(), [obs.len() / dims, dims], device);
         let (count, width, dim) = (groups.len(), task.len() / groups.len(), beliefs.len() / groups.len());
         States {
-            s: self.constants.observations.encode(obs.clone()),
+            s: self.constants.encode(obs.clone()),
             obs,
             task: upload(task, [count, width], device),
             h: (dim > 0).then(|| upload(beliefs, [count, dim], device)),

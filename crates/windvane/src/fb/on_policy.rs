@@ -4,7 +4,7 @@
 //! hoping for them.
 
 use super::config::FbConfig;
-use crate::belief::{BeliefConfig, StateEvidence};
+use crate::belief::{BeliefConfig, StateEvidence, StateEvidenceSet};
 use crate::planner::Graph;
 use crate::planner::graph::argmax;
 use rand::RngExt as _;
@@ -33,10 +33,8 @@ struct Trajectory {
 /// Contexts that F is trained in, before they become beliefs.
 pub(super) struct Contexts<'a> {
     pub(super) belief: &'a StateEvidence,
-    /// Which transitions were met, `[contexts * vocabulary]`.
-    pub(super) met: &'a mut [f32],
-    /// States that are known to be enterable besides, `[contexts * states]`, or nothing.
-    pub(super) open: &'a [f32],
+    /// What was seen of each.
+    pub(super) evidence: &'a mut [StateEvidenceSet],
     /// Groups that the belief must not recognise, for each context.
     pub(super) hidden: &'a [Vec<usize>],
     /// The dynamics that the data shows, `[contexts * vocabulary]`.
@@ -77,9 +75,9 @@ impl Contexts<'_> {
     fn begin(&self, fb: &FbConfig, rng: &mut Rng) -> Vec<Trajectory> {
         let (table, states) = (&self.belief.table, self.belief.table.states());
         let mut trajectories = Vec::new();
-        for (context, met) in self.met.chunks_exact(table.vocabulary()).enumerate() {
-            let evidence = table.evidence_in(met);
-            let visited: Vec<usize> = (0..states).filter(|s| evidence[s * 2] > 0.0).collect();
+        for (context, evidence) in self.evidence.iter().enumerate() {
+            let seen = table.evidence_in(&evidence.met);
+            let visited: Vec<usize> = (0..states).filter(|s| seen[s * 2] > 0.0).collect();
             if rng.random_bool(fb.on_policy_contexts) && !visited.is_empty() {
                 trajectories.push(Trajectory {
                     context,
@@ -95,15 +93,11 @@ impl Contexts<'_> {
 
     /// The predictor's dynamics after what each trajectory has met, `[trajectories * vocabulary]`.
     fn dynamics(&self, trajectories: &[Trajectory]) -> Vec<f32> {
-        let width = self.belief.table.vocabulary();
-        let met: Vec<&[f32]> = trajectories.iter().map(|t| &self.met[t.context * width..][..width]).collect();
-        let met = met.concat();
-        let states = self.belief.table.states();
-        let open = |t: &Trajectory| self.open.chunks_exact(states).nth(t.context).unwrap_or_default();
-        let open = trajectories.iter().flat_map(open).copied().collect::<Vec<_>>();
+        let evidence: Vec<&StateEvidenceSet> =
+            trajectories.iter().map(|t| &self.evidence[t.context]).collect();
         let hidden: Vec<Vec<usize>> = trajectories.iter().map(|t| self.hidden[t.context].clone()).collect();
-        let mean = self.belief.infer_without(&met, &open, &hidden).mean;
-        self.belief.dynamics_given(&mean, &met, &open)
+        let mean = self.belief.infer_without(&evidence, &hidden).mean;
+        self.belief.dynamics_given(&mean, &evidence)
     }
 
     /// Takes one step, which becomes evidence; ends where nobody knows what it leads to.
@@ -124,7 +118,7 @@ impl Contexts<'_> {
             trajectory.steps_left = 0;
             return;
         };
-        self.met[trajectory.context * table.vocabulary() + token] = 1.0;
+        self.evidence[trajectory.context].met[token] = 1.0;
         trajectory.state = to(&token);
         trajectory.steps_left -= 1;
         if trajectory.state == trajectory.goal {

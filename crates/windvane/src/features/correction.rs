@@ -203,23 +203,13 @@ pub(crate) struct ExportedCorrector {
 impl Transitions {
     /// Transitions between listed states by their tokens: the coordinates of both states one-hot, and the action.
     pub(crate) fn listed(table: &StateTable, tokens: impl Iterator<Item = u32>) -> Self {
-        let dims = &table.spec().observation;
-        let coordinates: usize = dims.iter().filter_map(windvane_world::Dim::values).sum();
+        let coordinates = table.one_hot(0).len();
         let mut all = Self { width: coordinates + table.actions, next_width: coordinates, ..Self::default() };
-        let mut place = vec![0.0; dims.len()];
-        let mut push = |state: usize, out: &mut Vec<f32>| {
-            table.write_state(state, &mut place);
-            for (dim, x) in dims.iter().zip(&place) {
-                let at = out.len() + (x - dim.low) as usize;
-                out.resize(out.len() + dim.values().unwrap_or(0), 0.0);
-                out[at] = 1.0;
-            }
-        };
         for token in tokens.map(|token| token as usize) {
-            push(token / table.width() / table.actions, &mut all.sa);
+            all.sa.extend(table.one_hot(table.leaves(token)));
             let action = token / table.width() % table.actions;
             all.sa.extend((0..table.actions).map(|a| f32::from(u8::from(a == action))));
-            push(table.successors()[token] as usize, &mut all.next);
+            all.next.extend(table.one_hot(table.successors()[token] as usize));
         }
         all
     }
@@ -284,9 +274,9 @@ impl Corrector {
 pub(super) fn shares(table: &StateTable) -> (Vec<u32>, Vec<f32>) {
     let mut shares = vec![0.0; table.vocabulary()];
     for group in &table.groups {
-        let total: u32 = group.counts.iter().map(|(_, n)| n).sum();
-        let share = 1.0 / total.max(1) as f32 / table.groups.len() as f32;
-        group.counts.iter().for_each(|&(token, n)| shares[token as usize] += n as f32 * share);
+        let total: f32 = group.counts.iter().sum();
+        let share = 1.0 / total.max(1.0) / table.groups.len() as f32;
+        shares.iter_mut().zip(&group.counts).for_each(|(to, count)| *to += count * share);
     }
     let seen = shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0);
     seen.map(|(token, share)| (token as u32, share)).unzip()

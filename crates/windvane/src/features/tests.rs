@@ -59,9 +59,9 @@ fn lap_finds_the_smoothest_eigenvectors_of_the_graph_of_transitions() {
     let raw = learned(&Lap, &table, config);
     // Transitions both ways, each state weighing as often as it was left or entered.
     let mut both = vec![0.0_f64; states * states];
-    for &(token, count) in &table.groups[0].counts {
-        let from = token as usize / table.width() / table.actions;
-        let to = table.successors()[token as usize] as usize;
+    for (token, &count) in table.groups[0].counts.iter().enumerate() {
+        let from = table.leaves(token);
+        let to = table.successors()[token] as usize;
         both[from * states + to] += f64::from(count);
         both[to * states + from] += f64::from(count);
     }
@@ -128,7 +128,8 @@ fn classifiers_find_the_log_ratio_of_two_layouts() {
     let config = CorrectionConfig { width: 96, steps: 1200, batch: 256, ..CorrectionConfig::default() };
     let corrector = Corrector::listed(config, &table, &vec![0.0; table.states()], 1, &Device::flex());
     let (tokens, shares) = correction::shares(&table);
-    let there = &table.groups[0].counts;
+    let counts = table.groups[0].counts.iter().enumerate();
+    let there: Vec<(u32, f32)> = counts.map(|(token, &count)| (token as u32, count)).collect();
     let trajectory = there.iter().flat_map(|&(token, count)| std::iter::repeat_n(token, count as usize));
     let found = corrector.corrections(&Transitions::listed(&table, trajectory)).unwrap();
     // p(s' | s, a) by shares of tokens.

@@ -1,13 +1,15 @@
 //! Exploring on purpose: the way to where the belief is least sure of what an action does.
 
 use super::graph::{Graph, best};
-use crate::agent::{Agent, Belief, Model};
-use crate::belief::{Evidence, Posteriors};
+use super::nodes::Nodes;
+use crate::agent::{Agent, Model};
+use crate::belief::{BeliefEncoder, Evidence, Posteriors, TransitionSet};
+use crate::data::StateTable;
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 use windvane_world::collect::Actor;
 use windvane_world::rng::stream;
-use windvane_world::{Action, ActionBuf, Rng};
+use windvane_world::{ActionBuf, Rng};
 
 /// Samples of h that the uncertainty of a prediction is measured on.
 const SAMPLES: usize = 6;
@@ -23,6 +25,8 @@ const SURE: f32 = 0.02;
 #[derive(Debug)]
 pub(crate) struct Explorer<'a> {
     agent: &'a Agent,
+    belief: &'a dyn BeliefEncoder,
+    places: Places<'a>,
     evidence: Evidence,
     /// How often each action was tried at each node: what was tried is less of a question, however unsure the belief stays.
     tries: Vec<f32>,
@@ -31,9 +35,19 @@ pub(crate) struct Explorer<'a> {
     plan: Option<ExplorationPlan>,
 }
 
+/// The nodes that it plans over.
+#[derive(Clone, Copy, Debug)]
+enum Places<'a> {
+    Listed(&'a StateTable),
+    Net(&'a Nodes, &'a TransitionSet),
+}
+
 /// Where there is something to learn.
 #[derive(Debug)]
 struct ExplorationPlan {
+    /// Mean of h, and samples of it.
+    h: Vec<f32>,
+    samples: Vec<Vec<f32>>,
     /// The value of being at each node, and of each action there.
     v: Vec<f32>,
     q: Vec<f32>,
@@ -44,29 +58,58 @@ struct ExplorationPlan {
 impl<'a> Explorer<'a> {
     /// An explorer who has seen nothing; nothing for an agent without a belief.
     pub(crate) fn new(agent: &'a Agent) -> Option<Self> {
-        let evidence = agent.belief()?.no_evidence();
-        let nodes = match &agent.model {
-            Model::Listed(model) => model.table.states(),
-            Model::Observations(model) => agent.nodes(&model.codec).rows.len(),
+        let belief = agent.belief()?;
+        let (places, nodes) = match &agent.model {
+            Model::Listed(model) => (Places::Listed(&model.table), model.table.states()),
+            Model::Observations(model) => {
+                let nodes = agent.nodes(&model.codec);
+                (Places::Net(nodes, agent.predictor()?), nodes.rows.len())
+            }
         };
         let tries = vec![0.0; nodes * agent.candidates()];
-        Some(Self { agent, evidence, tries, before: None, plan: None })
+        Some(Self { agent, belief, places, evidence: belief.no_evidence(), tries, before: None, plan: None })
     }
 
     /// Takes in where the last action led; false if that says nothing new.
     fn notice(&mut self, obs: &[f32]) -> bool {
-        let (Some((before, action)), Some(belief)) = (&self.before, self.agent.belief()) else { return true };
-        let tried = self.agent.tried(before, action.as_action(), obs);
-        tried.iter().for_each(|&pair| self.tries[pair] += 1.0);
-        let rows = [&before[..], obs].concat();
-        belief.observe_step(&mut self.evidence, &rows, &[action.as_action()]) || !tried.is_empty()
+        let Some((before, action)) = &self.before else { return true };
+        let (rows, actions) = ([&before[..], obs].concat(), [action.as_action()]);
+        let mut news = self.belief.observe(&mut self.evidence, &rows, &actions);
+        if let Places::Listed(table) = self.places {
+            for token in table.tokens_between(&rows, &actions).flatten() {
+                self.tries[token as usize / table.width()] += 1.0;
+                news = true;
+            }
+        }
+        news
     }
 
     /// The value of being at each node: the uncertainty of its actions, and what lies behind.
-    fn plan(&mut self) {
-        let (graph, uncertainty) = self.agent.uncertainty(&self.evidence);
-        let uncertainty: Vec<f32> =
-            uncertainty.iter().zip(&self.tries).map(|(x, tries)| x / (1.0 + tries).powi(2)).collect();
+    fn plan(&self) -> ExplorationPlan {
+        let Posteriors { mean: h, std } = self.belief.infer(&[&self.evidence]);
+        let sample = |i: u64| {
+            let mut rng = stream(self.agent.seed, "explore", &[i]);
+            let noise = |(m, s): (&f32, &f32)| {
+                let x: f32 = StandardNormal.sample(&mut rng);
+                m + s * x
+            };
+            h.iter().zip(&std).map(noise).collect()
+        };
+        let samples: Vec<Vec<f32>> = (0..SAMPLES as u64).map(sample).collect();
+        // How unsure the outcome of each action at each node is: the entropy of its outcomes in nats on listed states, else the variance
+        // of the predicted change.
+        let (graph, mut uncertainty): (Graph, Vec<f32>) = match self.places {
+            Places::Listed(table) => {
+                let p = self.belief.dynamics(&h, &[]);
+                let entropy = |p: &[f32]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f32>();
+                let entropies = p.chunks_exact(table.width()).map(entropy).collect();
+                (Graph::listed(table, &p, 0.0), entropies)
+            }
+            Places::Net(nodes, predictor) => {
+                (nodes.graph(predictor, &h), nodes.uncertainty(predictor, &nodes.obs, &samples))
+            }
+        };
+        uncertainty.iter_mut().zip(&self.tries).for_each(|(x, tries)| *x /= (1.0 + tries).powi(2));
         // Uncertainty is paid to who acts on it, not to who stands beside it.
         let mut v = vec![0.0; graph.nodes];
         let mut q = vec![0.0; graph.nodes * graph.actions];
@@ -79,7 +122,20 @@ impl<'a> Explorer<'a> {
             v.iter_mut().zip(q.chunks_exact(graph.actions)).for_each(|(v, q)| *v = best(q));
         }
         back_up(&v, &mut q);
-        self.plan = Some(ExplorationPlan { v, q, most: best(&uncertainty) });
+        ExplorationPlan { h, samples, v, q, most: best(&uncertainty) }
+    }
+
+    /// The value of each candidate action at an observation: its own uncertainty, and what lies behind.
+    fn values(&self, ExplorationPlan { h, samples, v, q, .. }: &ExplorationPlan, obs: &[f32]) -> Vec<f32> {
+        match self.places {
+            Places::Listed(table) => q[table.nearest(obs) * table.actions..][..table.actions].to_vec(),
+            Places::Net(nodes, predictor) => {
+                let own = nodes.uncertainty(predictor, obs, samples);
+                let reachable = nodes.reachability(predictor, h);
+                let behind = nodes.between(v, &reachable, &nodes.after(predictor, obs, h));
+                own.iter().zip(behind).map(|(own, v)| own + GAMMA * v).collect()
+            }
+        }
     }
 }
 
@@ -91,18 +147,19 @@ impl Actor for Explorer<'_> {
     }
 
     fn act(&mut self, obs: &[f32], rng: &mut Rng, action: &mut ActionBuf) {
-        if self.notice(obs) || self.plan.is_none() {
-            self.plan();
-        }
-        let Some(ExplorationPlan { v, q, most }) = &self.plan else { return };
-        let mut q = self.agent.exploration_values(&self.evidence, obs, [v, q], GAMMA);
-        if *most <= SURE {
+        let plan = match self.plan.take() {
+            Some(plan) if !self.notice(obs) => plan,
+            _ => self.plan(),
+        };
+        let mut q = self.values(&plan, obs);
+        if plan.most <= SURE {
             let any = rng.random_range(0..q.len());
             q.fill(0.0);
             q[any] = 1.0;
         }
         *action = self.agent.best_action(&q, 1.0);
         self.before = Some((obs.to_vec(), action.clone()));
+        self.plan = Some(plan);
     }
 }
 
@@ -111,94 +168,4 @@ impl Agent {
     pub fn explorer(&self) -> Option<Box<dyn Actor + '_>> {
         Explorer::new(self).map(|explorer| Box::new(explorer) as Box<dyn Actor + '_>)
     }
-
-    /// The pairs of node and action that a step tells of.
-    fn tried(&self, obs: &[f32], action: Action<'_>, next: &[f32]) -> Vec<usize> {
-        let Model::Listed(model) = &self.model else { return Vec::new() };
-        let (table, mut steps) = (&model.table, Vec::new());
-        table.discretizer.add_steps(obs, action, next, &mut steps);
-        let tokens = steps.into_iter().filter_map(|step| table.token_of(step));
-        tokens.map(|token| token as usize / table.width()).collect()
-    }
-
-    /// The graph that evidence leads to, and how unsure the outcome of each action at each node is: the entropy of its
-    /// outcomes in nats on listed states, else the variance of the predicted change over samples of h.
-    fn uncertainty(&self, evidence: &Evidence) -> (Graph, Vec<f32>) {
-        let belief = self.belief.as_ref().map(Belief::encoder);
-        let posterior = belief.map(|belief| belief.infer(&[evidence])).unwrap_or_default();
-        match &self.model {
-            Model::Listed(model) => {
-                let p = belief.map(|belief| belief.dynamics(&posterior.mean, &[])).unwrap_or_default();
-                let graph = Graph::listed(&model.table, &p, 0.0);
-                let entropy = |p: &[f32]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f32>();
-                let uncertainty = graph.edges().map(entropy).collect();
-                (graph, uncertainty)
-            }
-            Model::Observations(model) => {
-                let nodes = self.nodes(&model.codec);
-                let Some(predictor) = self.predictor() else {
-                    return (Graph::new(1, 1, vec![], vec![]), vec![]);
-                };
-                let samples = self.sampled(&posterior);
-                let changes = samples.iter().map(|h| nodes.changes(predictor, &nodes.obs, h));
-                let variance = spread(&changes.collect::<Vec<_>>(), model.codec.dims());
-                (nodes.graph(predictor, &posterior.mean), variance)
-            }
-        }
-    }
-
-    /// The value of each candidate action at an observation, its own uncertainty and what lies behind, where the nodes have the
-    /// values `v` and their actions `q`.
-    fn exploration_values(
-        &self,
-        evidence: &Evidence,
-        obs: &[f32],
-        [v, q]: [&[f32]; 2],
-        gamma: f32,
-    ) -> Vec<f32> {
-        let actions = self.candidates();
-        let model = match &self.model {
-            Model::Listed(model) => return q[model.table.nearest(obs) * actions..][..actions].to_vec(),
-            Model::Observations(model) => model,
-        };
-        let (Some(predictor), Some(belief)) = (self.predictor(), self.belief()) else {
-            return vec![0.0; actions];
-        };
-        let posterior = belief.infer(&[evidence]);
-        let nodes = self.nodes(&model.codec);
-        let samples = self.sampled(&posterior);
-        let changes: Vec<Vec<f32>> = samples.iter().map(|h| nodes.changes(predictor, obs, h)).collect();
-        let own = spread(&changes, model.codec.dims());
-        let reachable = nodes.reachability(predictor, &posterior.mean);
-        let behind = nodes.between(v, &reachable, &nodes.after(predictor, obs, &posterior.mean));
-        own.iter().zip(behind).map(|(own, v)| own + gamma * v).collect()
-    }
-
-    /// Samples of h.
-    fn sampled(&self, Posteriors { mean, std }: &Posteriors) -> Vec<Vec<f32>> {
-        let sample = |i: usize| {
-            let mut rng = stream(self.seed, "explore", &[i as u64]);
-            let noise = |(m, s): (&f32, &f32)| {
-                let x: f32 = StandardNormal.sample(&mut rng);
-                m + s * x
-            };
-            mean.iter().zip(std).map(noise).collect()
-        };
-        (0..SAMPLES).map(sample).collect()
-    }
-}
-
-/// The variance over samples of rows of `dims` numbers, summed over them.
-fn spread(samples: &[Vec<f32>], dims: usize) -> Vec<f32> {
-    let count = samples.len().max(1) as f32;
-    let rows = samples.first().map_or(0, Vec::len) / dims;
-    let variance = |row: usize| {
-        (row * dims..(row + 1) * dims)
-            .map(|i| {
-                let mean = samples.iter().map(|x| x[i]).sum::<f32>() / count;
-                samples.iter().map(|x| (x[i] - mean).powi(2)).sum::<f32>() / count
-            })
-            .sum()
-    };
-    (0..rows).map(variance).collect()
 }

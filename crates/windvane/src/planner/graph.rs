@@ -30,11 +30,6 @@ impl Graph {
         Self { block_persistence, ..graph }
     }
 
-    /// The probabilities of the edges of each node and action, one after the other.
-    pub(crate) fn edges(&self) -> impl Iterator<Item = &[f32]> {
-        self.p.chunks_exact(self.width)
-    }
-
     /// `q(s, a) = sum_k p_k v(successor_k)`, where a self-transition has the value
     /// `(1 - block_persistence) v(s) + block_persistence stay(s)`; `v` and `stay [nodes]` -> `q [nodes * actions]`.
     pub(crate) fn backup(&self, v: &[f32], stay: &[f32], q: &mut [f32]) {

@@ -3,7 +3,7 @@
 use super::graph::Graph;
 use crate::belief::TransitionSet;
 use crate::data::Codec;
-use crate::data::replay::DeviceCodec;
+use crate::data::encoder::DeviceCodec;
 use crate::fb::networks::repeat_rows;
 use crate::nn::{read, upload};
 use burn::tensor::{Device, Tensor};
@@ -42,29 +42,27 @@ impl Nodes {
     /// Picks nodes from visited states `[rows * dims]`.
     pub(crate) fn new(codec: Arc<Codec>, states: &[f32], device: &Device) -> Self {
         let (dims, scale) = (codec.dims(), &codec.change_scale);
-        let mut spacing = SPACING;
-        let rows = loop {
-            let mut chosen: Vec<usize> = Vec::new();
+        let thinned = |spacing: f32| {
+            let mut rows: Vec<usize> = Vec::new();
             for (row, state) in states.chunks_exact(dims).enumerate() {
                 let apart =
                     |&other: &usize| distance2(state, &states[other * dims..], scale) >= spacing * spacing;
-                if chosen.iter().all(apart) {
-                    chosen.push(row);
-                }
-                if chosen.len() > MOST {
-                    break;
+                if rows.len() <= MOST && rows.iter().all(apart) {
+                    rows.push(row);
                 }
             }
-            if chosen.len() <= MOST {
-                break chosen;
-            }
-            spacing *= 1.15;
+            rows
         };
+        let (mut spacing, mut rows) = (SPACING, thinned(SPACING));
+        while rows.len() > MOST {
+            spacing *= 1.15;
+            rows = thinned(spacing);
+        }
         let obs = rows.iter().flat_map(|&row| &states[row * dims..][..dims]).copied().collect();
         let candidates = codec.actions.candidates();
         let width = codec.actions.width();
         Self {
-            constants: DeviceCodec::new(&codec, device),
+            constants: codec.on_device(device),
             candidates: upload(candidates.concat(), [candidates.len(), width], device),
             codec,
             obs,
@@ -75,10 +73,10 @@ impl Nodes {
 
     /// What the predictor says that each candidate action changes in states `[rows * dims]`, in units of the change scale,
     /// under the belief `h` (empty: unconditioned): `[rows * n * dims]`.
-    pub(crate) fn changes(&self, predictor: &TransitionSet, obs: &[f32], h: &[f32]) -> Vec<f32> {
+    fn changes(&self, predictor: &TransitionSet, obs: &[f32], h: &[f32]) -> Vec<f32> {
         let (rows, n, device) =
             (obs.len() / self.codec.dims(), self.candidates.dims()[0], self.candidates.device());
-        let s = self.constants.encode(obs);
+        let s = self.constants.encode_host(obs);
         let h = (!h.is_empty()).then(|| upload(h.to_vec(), [1, h.len()], &device));
         read(predictor.predict(repeat_rows(&s, n), self.candidates.clone().repeat(&[rows, 1]), h))
     }
@@ -90,6 +88,24 @@ impl Nodes {
         let from = obs.chunks_exact(dims).flat_map(|obs| obs.iter().cycle().take(n * dims));
         let scale = self.codec.change_scale.iter().cycle();
         from.zip(changes).zip(scale).map(|((x, change), scale)| x + change * scale).collect()
+    }
+
+    /// How unsure it is what each candidate action changes in states, `[rows * n]`: the variance over samples of h, summed over
+    /// coordinates.
+    pub(crate) fn uncertainty(
+        &self,
+        predictor: &TransitionSet,
+        obs: &[f32],
+        samples: &[Vec<f32>],
+    ) -> Vec<f32> {
+        let (dims, count) = (self.codec.dims(), samples.len().max(1) as f32);
+        let changes: Vec<Vec<f32>> = samples.iter().map(|h| self.changes(predictor, obs, h)).collect();
+        let variance = |i: usize| {
+            let mean = changes.iter().map(|x| x[i]).sum::<f32>() / count;
+            changes.iter().map(|x| (x[i] - mean).powi(2)).sum::<f32>() / count
+        };
+        let rows = obs.len() / dims * self.candidates.dims()[0];
+        (0..rows).map(|row| (row * dims..(row + 1) * dims).map(variance).sum()).collect()
     }
 
     /// The graph of the nodes under the belief `h` (empty: unconditioned).
@@ -109,7 +125,7 @@ impl Nodes {
             return vec![1.0; self.rows.len()];
         }
         let h = upload(h.to_vec(), [1, h.len()], &self.candidates.device());
-        predictor.reachability(self.constants.encode(&self.obs), h)
+        predictor.reachability(self.constants.encode_host(&self.obs), h)
     }
 
     /// The values of states `[rows * dims]` between nodes with values `v`.

@@ -1,12 +1,11 @@
-//! How an environment is discretized: as it is where its states can be listed, in boxes where it is continuous.
+//! A finite view of an environment: as it is where its states can be listed, in boxes where it is continuous.
 //!
 //! In boxes a state is a box and an action is a push along one axis. A single step of the environment tells something of boxes
 //! when it crosses into the next one, or when a push along an axis does not move at all along it: then it was blocked. A policy
 //! pushes along several axes at once where each of them leads on, and so slides along what blocks one of them.
 
-use super::EncoderConfig;
-use crate::error::{LearnError, Result};
-use windvane_world::{Action, ActionBuf, ActionSpace, Dim, EnvSpec};
+use crate::env::{Action, ActionBuf, ActionSpace, Dim, EnvSpec};
+use crate::error::WorldError;
 
 /// A push along an axis weaker than this share of the strongest says nothing.
 const WEAKEST_PUSH: f32 = 0.1;
@@ -15,7 +14,7 @@ const STANDSTILL: f32 = 1e-5;
 
 /// A finite view of an environment.
 #[derive(Clone, Debug)]
-pub(crate) struct Discretizer {
+pub struct Discretizer {
     spec: EnvSpec,
     boxes: Option<Boxes>,
 }
@@ -41,17 +40,17 @@ pub struct StateStep {
 }
 
 impl Discretizer {
-    /// A discretizer of an environment; an error if it is not finite and `config` does not make it so.
-    pub(crate) fn new(world: &EnvSpec, config: &EncoderConfig) -> Result<Self> {
-        let bad = |problem: String| LearnError::config(&world.name, problem);
+    /// A discretizer of an environment, in boxes of `box_side` where it is continuous; an error if that does not make it finite.
+    pub fn new(world: &EnvSpec, box_side: f64) -> Result<Self, WorldError> {
+        let bad = |problem: String| WorldError::Invalid(format!("{}: {problem}", world.name));
         match &world.action {
-            _ if config.box_side < 0.0 || !config.box_side.is_finite() => {
-                Err(bad(format!("\"encoder.box_side\" is {}; expected at least 0", config.box_side)))
+            _ if box_side < 0.0 || !box_side.is_finite() => {
+                Err(bad(format!("\"encoder.box_side\" is {box_side}; expected at least 0")))
             }
             ActionSpace::Discrete { .. } if world.states().is_some() => {
                 Ok(Self { spec: world.clone(), boxes: None })
             }
-            ActionSpace::Continuous { low, high } if config.box_side > 0.0 => {
+            ActionSpace::Continuous { low, high } if box_side > 0.0 => {
                 if low.len() != world.obs_dim() {
                     return Err(bad(format!(
                         "boxes are for actions that push along the axes of the observation; there are {} components of one and {} \
@@ -61,7 +60,7 @@ impl Discretizer {
                     )));
                 }
                 let range = low.iter().zip(high).map(|(&low, &high)| [low, high]).collect();
-                Ok(Self::in_boxes(world, config.box_side as f32, range))
+                Ok(Self::in_boxes(world, box_side as f32, range))
             }
             _ => Err(bad(
                 "its states cannot be listed; set \"encoder.box_side\", or encoder.states = \"observations\""
@@ -94,12 +93,12 @@ impl Discretizer {
     }
 
     /// The finite environment.
-    pub(crate) fn spec(&self) -> &EnvSpec {
+    pub fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
     /// The state seen as `obs`; nothing if there is no such state.
-    pub(crate) fn state_of(&self, obs: &[f32]) -> Option<usize> {
+    pub fn state_of(&self, obs: &[f32]) -> Option<usize> {
         match &self.boxes {
             None => self.spec.state_of(obs),
             Some(boxes) => {
@@ -112,21 +111,25 @@ impl Discretizer {
     }
 
     /// Writes what the world would show in a state; in the middle of a box.
-    pub(crate) fn write_obs(&self, state: usize, obs: &mut [f32]) {
+    pub fn write_obs(&self, state: usize, obs: &mut [f32]) {
         self.spec.write_state(state, obs);
         if let Some(boxes) = &self.boxes {
             obs.iter_mut().zip(&boxes.low).for_each(|(x, low)| *x = low + (*x + 0.5) * boxes.side);
         }
     }
 
+    /// The steps between states that consecutive steps of the world amount to; `obs` has one row more than there are actions.
+    pub fn steps(&self, obs: &[f32], actions: &[Action<'_>]) -> Vec<StateStep> {
+        let dim = self.spec.obs_dim();
+        let mut steps = Vec::with_capacity(actions.len());
+        for (pair, &action) in obs.windows(2 * dim).step_by(dim).zip(actions) {
+            self.add_steps(&pair[..dim], action, &pair[dim..], &mut steps);
+        }
+        steps
+    }
+
     /// Adds the steps that one step of the world amounts to.
-    pub(crate) fn add_steps(
-        &self,
-        obs: &[f32],
-        action: Action<'_>,
-        next: &[f32],
-        steps: &mut Vec<StateStep>,
-    ) {
+    fn add_steps(&self, obs: &[f32], action: Action<'_>, next: &[f32], steps: &mut Vec<StateStep>) {
         let (Some(from), Some(to)) = (self.state_of(obs), self.state_of(next)) else { return };
         match (&self.boxes, action) {
             (None, Action::Discrete(action)) => steps.push(StateStep { from, action: action as usize, to }),
@@ -154,7 +157,7 @@ impl Discretizer {
     }
 
     /// The best action under the values `q [actions]`; in boxes every push whose value is above `enough` of the best.
-    pub(crate) fn action(&self, q: &[f32], enough: f32) -> ActionBuf {
+    pub fn action(&self, q: &[f32], enough: f32) -> ActionBuf {
         let better = |best: usize, a: usize| if q[a] > q[best] { a } else { best };
         let best = (1..q.len()).fold(0, better);
         let Some(boxes) = &self.boxes else { return ActionBuf::Discrete(best as u32) };
@@ -165,7 +168,7 @@ impl Discretizer {
     }
 
     /// Straight from `obs` to `goal`: within a box nothing better is known. Nothing where states are points.
-    pub(crate) fn straight(&self, obs: &[f32], goal: &[f32]) -> Option<ActionBuf> {
+    pub fn straight(&self, obs: &[f32], goal: &[f32]) -> Option<ActionBuf> {
         let boxes = self.boxes.as_ref()?;
         let offset = || goal.iter().zip(obs).map(|(to, x)| to - x);
         let longest = offset().fold(f32::MIN_POSITIVE, |longest, x| longest.max(x.abs()));
@@ -195,13 +198,12 @@ fn share(push: f32, [low, high]: [f32; 2]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windvane_world::registry::{WorldConfig, make};
+    use crate::registry::{WorldConfig, make};
 
     fn boxes() -> (EnvSpec, Discretizer) {
         let world = make("pointmass", &WorldConfig { seed: 0, train: Some(1), test: Some(1) }).unwrap();
         let spec = world.spec().clone();
-        let discretizer =
-            Discretizer::new(&spec, &EncoderConfig { box_side: 4.0, ..EncoderConfig::default() }).unwrap();
+        let discretizer = Discretizer::new(&spec, 4.0).unwrap();
         (spec, discretizer)
     }
 
@@ -225,9 +227,7 @@ mod tests {
         let (_, discretizer) = boxes();
         let at = |obs: [f32; 2]| discretizer.state_of(&obs).unwrap();
         let seen = |obs: [f32; 2], push: [f32; 2], next: [f32; 2]| {
-            let mut steps = Vec::new();
-            discretizer.add_steps(&obs, Action::Continuous(&push), &next, &mut steps);
-            steps
+            discretizer.steps(&[obs, next].concat(), &[Action::Continuous(&push)])
         };
         let here = at([0.0, 0.0]);
         let led = |action, to| StateStep { from: here, action, to };
@@ -263,10 +263,8 @@ mod tests {
     #[test]
     fn what_is_not_finite_is_refused_with_the_way_out() {
         let (world, _) = boxes();
-        let error = Discretizer::new(&world, &EncoderConfig::default()).unwrap_err().to_string();
+        let error = Discretizer::new(&world, 0.0).unwrap_err().to_string();
         assert!(error.contains("encoder.box_side"), "{error}");
-        assert!(
-            Discretizer::new(&world, &EncoderConfig { box_side: -1.0, ..EncoderConfig::default() }).is_err()
-        );
+        assert!(Discretizer::new(&world, -1.0).is_err());
     }
 }
