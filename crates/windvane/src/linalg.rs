@@ -21,6 +21,21 @@ pub(crate) fn cholesky_solve(a: &mut [f64], n: usize, rhs: &mut [f64], columns: 
     (0..n).rev().for_each(|i| eliminate(i, &mut (i + 1..n).map(|k| (k, a[k * n + i]))));
 }
 
+/// The sum of `weights [rows]` times `x x^T` over rows `x [rows * n]`, lower triangle, `[n * n]`; a ridge is added, as a share of the
+/// mean of its diagonal.
+pub(crate) fn gram(rows: &[f32], weights: &[f32], n: usize, ridge: f64) -> Vec<f64> {
+    let mut gram = vec![0.0; n * n];
+    for (row, weight) in rows.chunks_exact(n).zip(weights) {
+        for (i, x) in row.iter().enumerate() {
+            let factor = f64::from(*weight) * f64::from(*x);
+            gram[i * n..][..=i].iter_mut().zip(row).for_each(|(g, y)| *g += factor * f64::from(*y));
+        }
+    }
+    let ridge = ridge * (0..n).map(|i| gram[i * n + i]).sum::<f64>() / n as f64;
+    (0..n).for_each(|i| gram[i * n + i] += ridge.max(1e-12));
+    gram
+}
+
 /// Eigenvalues, largest first, and eigenvectors (row by row) of symmetric `a [n * n]`, by Jacobi's rotations.
 pub(crate) fn eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut vectors: Vec<f64> = (0..n * n).map(|i| f64::from(u8::from(i / n == i % n))).collect();
