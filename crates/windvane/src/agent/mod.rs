@@ -23,11 +23,10 @@ use crate::error::Result;
 use crate::fb::actor::ActorConfig;
 use crate::fb::conditioning::Conditioner;
 pub(crate) use crate::fb::conditioning::Known;
-use crate::fb::tasks::cone_means;
 use crate::fb::{FbConfig, ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, Transitions};
 use crate::latent;
-use crate::methods::{Draw, Method};
+use crate::methods::Method;
 use crate::planner::nodes::Nodes;
 use crate::planner::{Planner, PlannerConfig};
 use serde::{Deserialize, Serialize};
@@ -299,14 +298,6 @@ impl Agent {
             }
         };
         corrector.shift(&seen)
-    }
-
-    /// A task vector on its way toward the belief, where it was drawn around it in training; see [`latent::toward`].
-    pub(crate) fn blended(&self, known: &Known, z: &[f32], share: f32) -> Vec<f32> {
-        if share == 0.0 || self.method.draw != Draw::Cone || known.input.is_empty() {
-            return z.to_vec();
-        }
-        latent::toward(z, &cone_means(&known.input, known.input.len(), self.dim()), share)
     }
 
     /// What is known of a context after a trajectory in it.

@@ -2,10 +2,10 @@
 
 use super::config::{FbConfig, ForwardForm};
 use super::on_policy;
-use super::tasks::cone_means;
 use crate::belief::contexts::{ContextConfig, ContextSampler};
 use crate::belief::{BeliefConfig, BeliefEncoder, StateEvidence, TransitionSet, mean_of_rows};
 use crate::data::{Replay, StateTable};
+use crate::latent::cone_means;
 use crate::methods::{Condition, Draw, Method};
 use crate::nn::read;
 use rand::RngExt as _;

@@ -4,15 +4,17 @@ use super::actor::{ActorKind, ddpg_loss, weighted_loss};
 use super::conditioning::TrainingContexts;
 use super::config::Aggregate;
 use super::loss;
-use super::networks::{ForwardValue, TwoInputNet, repeat_rows};
-use super::observations::{ObservationModel, States, in_groups};
+use super::networks::ForwardValue;
+use super::observations::{ObservationModel, States};
 use super::target::policy;
 use super::tasks::{TaskDistribution, TaskDraws, Tasks, of_goals};
-use super::trainer::FbObjective;
 use crate::data::Replay;
 use crate::data::replay::Transitions;
-use crate::nn::{Adam, AdamConfig, Params, Weights, ops, upload, upload_indices};
+use crate::nn::{
+    Adam, AdamConfig, ConditionedNet, Params, Weights, join_groups, ops, repeat_rows, upload, upload_indices,
+};
 use crate::train::Metrics;
+use crate::train::trainer::{Objective, Total};
 use burn::tensor::Tensor;
 use rand::RngExt as _;
 use std::sync::Arc;
@@ -112,22 +114,18 @@ impl ObservationObjective {
     fn own(
         &self,
         weights: &Weights,
-        net: &TwoInputNet,
+        net: &ConditionedNet,
         batch: &ObservationBatch,
         states: &States,
     ) -> ForwardValue {
         let model = &self.model;
-        let head = model.config.value_head;
         match (&model.predictor, model.codec.actions.n_actions()) {
             // U of where the action led.
-            (Some(_), _) => {
-                let raw = net.forward(weights, model.input(weights, states, None));
-                head.assemble(raw, &model.z(states))
-            }
+            (Some(_), _) => model.heads(weights, net, states),
             (None, Some(n)) => {
                 let input = model.input(weights, &batch.from, None);
                 let raw = net.select(weights, input, n, batch.transitions.index.clone());
-                head.assemble(raw, &model.z(&batch.from))
+                model.config.value_head.assemble(raw, &model.z(&batch.from))
             }
             (None, None) => model.with_action(weights, net, &batch.from, batch.transitions.a.clone()),
         }
@@ -212,7 +210,8 @@ impl ObservationObjective {
     }
 }
 
-impl FbObjective for ObservationObjective {
+impl Objective for ObservationObjective {
+    const WEIGHTS: &str = "fb/";
     type Batch = ObservationBatch;
 
     fn params(&self) -> &Params {
@@ -231,7 +230,7 @@ impl FbObjective for ObservationObjective {
         self.model.actor.as_mut().map(|actor| &mut actor.params).zip(self.actor_adam.as_mut())
     }
 
-    fn learns_values(&self) -> bool {
+    fn is_trained(&self) -> bool {
         self.model.actor.is_none() || self.model.actor_config.kind != ActorKind::Cloning
     }
 
@@ -329,7 +328,7 @@ impl FbObjective for ObservationObjective {
     fn loss(&self, batch: &ObservationBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
         let (model, config) = (&self.model, &self.model.config);
         let (dim, gamma) = (config.dim as f64, f64::from(config.gamma));
-        let Tasks { z, is_goal } = &batch.tasks;
+        let z = &batch.tasks.z;
         let [groups, _] = z.dims();
         // Pairs are of states that the data visits; features that are given make a regression of every state of the rollout.
         let trained = if model.backward.is_trained() { 1 } else { batch.rollout.len() };
@@ -340,12 +339,13 @@ impl FbObjective for ObservationObjective {
         let not_terminal: Vec<_> = (0..trained)
             .map(|i| if i == 0 { not_terminal.clone() } else { not_terminal.ones_like() })
             .collect();
-        let not_terminal = in_groups(&not_terminal, groups); // [rows, 1]
+        let not_terminal = join_groups(&not_terminal, groups); // [rows, 1]
 
         let target_b = model.b(frozen, &states.s); // [rows, d]
         let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the rollout by each net
         let of_net = |net: usize| ahead[..trained].iter().map(|f| f[net].clone()).collect::<Vec<_>>();
-        let ahead: Vec<Tensor<2>> = (0..ahead[0].len()).map(|net| in_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
+        let ahead: Vec<Tensor<2>> =
+            (0..ahead[0].len()).map(|net| join_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
         let nets = ahead.len() as f64;
         let mean_ahead =
             ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
@@ -355,17 +355,7 @@ impl FbObjective for ObservationObjective {
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
 
         let b = model.b(weights, &states.s); // [rows, d]
-        let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
-        let counts =
-            if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
-        let counts = repeat_rows(&counts, rows / groups); // [rows, 1]
-        let add = |name: &'static str, part: Tensor<1>, metrics: &mut Metrics| match metrics
-            .iter_mut()
-            .find(|m| m.0 == name)
-        {
-            Some((_, sum)) => *sum = sum.clone() + part,
-            None => metrics.push((name, part)),
-        };
+        let counts = repeat_rows(&batch.tasks.on_log_scale(config), rows / groups); // [rows, 1]
         let own = model.forward.iter().map(|net| self.own(weights, net, batch, &states)); // [rows, d], [rows, 1]
         let (f, values): (Vec<_>, Vec<_>) = own.unzip();
         let fb = if model.backward.is_trained() {
@@ -375,29 +365,27 @@ impl FbObjective for ObservationObjective {
             let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]
             let off = |f: Tensor<2>| (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean();
             f.into_iter().map(off).fold(Tensor::zeros([1], &z.device()), |sum, off| sum + off)
-        } / dim;
-        metrics.push(("fb", fb.clone()));
-        let mut loss = fb * config.fb_coef;
+        };
+        let mut total = Total::default();
+        total.log("q", value_target.clone().mean());
+        total.add("fb", fb / dim, config.fb_coef);
         for value in values {
             if config.value_coef > 0.0 {
-                let off = (value.clone() - value_target.clone()).powf_scalar(2.0).mean();
-                add("value mse", off.clone(), &mut metrics);
-                loss = loss + off * config.value_coef;
+                let off = (value.clone() - value_target.clone()).powf_scalar(2.0);
+                total.add("value mse", off.mean(), config.value_coef);
             }
             if config.log_value_coef > 0.0 {
-                let off = loss::log_value(value, value_target.clone(), counts.clone());
-                add("log value", off.clone(), &mut metrics);
-                loss = loss + off * config.log_value_coef;
+                let log = loss::log_value(value, value_target.clone(), counts.clone());
+                total.add("log value", log, config.log_value_coef);
             }
         }
         if model.backward.is_trained() {
             let ortho = ops::ortho_loss(b) / dim;
             // Orthonormal features have a mean squared product of d between two states; 0 is right.
-            metrics.push(("ortho error", ortho.clone() * 2.0 + 1.0));
-            loss = loss + ortho * config.ortho_coef;
+            total.log("ortho error", ortho.clone() * 2.0 + 1.0);
+            total.weigh(ortho, config.ortho_coef);
         }
-        metrics.insert(0, ("loss", loss.clone()));
-        (loss, metrics)
+        total.finish()
     }
 
     fn actor_step(&mut self, batch: &ObservationBatch, scale: f32) -> Metrics {

@@ -41,16 +41,6 @@ impl TaskDistribution {
     }
 }
 
-/// The mean directions of cones: centred beliefs, filled up to d with zeros.
-pub(crate) fn cone_means(centred: &[f32], width: usize, dim: usize) -> Vec<f32> {
-    let mut means = Vec::with_capacity(centred.len() / width.max(1) * dim);
-    for h in centred.chunks_exact(width.max(1)) {
-        means.extend_from_slice(h);
-        means.resize(means.len() + dim - width, 0.0);
-    }
-    means
-}
-
 /// Task vectors being drawn, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskDraws<'a> {
@@ -76,6 +66,13 @@ pub(crate) struct Tasks {
     pub(crate) z: Tensor<2>,
     /// 1 for goals, `[tasks, 1]`.
     pub(crate) is_goal: Tensor<2>,
+}
+
+impl Tasks {
+    /// 1 for tasks that losses on a log scale are taken on, `[tasks, 1]`.
+    pub(crate) fn on_log_scale(&self, config: &FbConfig) -> Tensor<2> {
+        if config.log_losses_on_all_tasks { self.is_goal.clone() * 0.0 + 1.0 } else { self.is_goal.clone() }
+    }
 }
 
 impl<'a> TaskDraws<'a> {

@@ -165,10 +165,7 @@ impl Corrector {
     pub(crate) fn export(&self, file: &mut TensorFile) -> ExportedCorrector {
         let rows = self.weights.len();
         let mut put = |name: &str, values: &[f32]| {
-            file.insert(
-                format!("correction/{name}"),
-                &upload(values.to_vec(), [rows, values.len() / rows], &self.device),
-            );
+            file.insert_values(format!("correction/{name}"), values.to_vec(), [rows, values.len() / rows]);
         };
         put("sa", &self.data.sa);
         put("next", &self.data.next);
@@ -183,11 +180,15 @@ impl Corrector {
     }
 
     /// Reads back what [`Corrector::export`] wrote.
-    pub(crate) fn import(exported: ExportedCorrector, file: &TensorFile, device: &Device) -> Option<Self> {
-        let values = |name: &str| file.values(&format!("correction/{name}")).map(<[f32]>::to_vec);
+    pub(crate) fn import(
+        exported: ExportedCorrector,
+        file: &TensorFile,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let values = |name: &str| file.vector(&format!("correction/{name}"));
         let ExportedCorrector { config, width, next_width, seed } = exported;
         let data = Transitions { width, sa: values("sa")?, next_width, next: values("next")? };
-        Some(Self::new(config, data, values("weights")?, values("features")?, seed, device))
+        Ok(Self::new(config, data, values("weights")?, values("features")?, seed, device))
     }
 }
 

@@ -8,16 +8,14 @@
 pub mod correction;
 mod trainer;
 
-pub use trainer::PhiTrainer;
+pub(crate) use trainer::PhiObjective;
 
 use crate::data::{Replay, StateTable};
 use crate::error::LearnError;
 use crate::linalg::eigen;
 use crate::methods::hilp::HilpConfig;
 use crate::methods::lap::LapConfig;
-use crate::nn::{
-    Input, Mlp, MlpConfig, NnError, Params, TensorFile, Weights, ops, read, upload, upload_indices,
-};
+use crate::nn::{Input, Mlp, MlpConfig, Params, TensorFile, Weights, ops, read, upload, upload_indices};
 use burn::tensor::{Device, Tensor};
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
@@ -217,30 +215,33 @@ impl Source {
     }
 }
 
+/// The shape of the networks of features; what an exported file says of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PhiShape {
+    inputs: usize,
+    dim: usize,
+    hidden: Vec<usize>,
+    radius: Option<f32>,
+}
+
 /// The networks of a learner.
 #[derive(Clone, Debug)]
 pub struct PhiNets {
     nets: Vec<Mlp>,
-    radius: Option<f32>,
+    shape: PhiShape,
 }
 
 impl PhiNets {
-    fn new(
-        params: &mut Params,
-        learner: &dyn FeatureLearner,
-        width: usize,
-        hidden: &[usize],
-        config: &FeaturesConfig,
-    ) -> Result<Self, LearnError> {
-        let shape = MlpConfig::paper(&[width], hidden, config.dim);
-        let nets = (0..learner.nets()).map(|i| Mlp::new(params, &format!("phi{i}"), &shape));
-        Ok(Self { nets: nets.collect::<Result<_, _>>()?, radius: learner.radius(config) })
+    fn new(params: &mut Params, count: usize, shape: PhiShape) -> Result<Self, LearnError> {
+        let mlp = MlpConfig::paper(&[shape.inputs], &shape.hidden, shape.dim);
+        let nets = (0..count).map(|i| Mlp::new(params, &format!("phi{i}"), &mlp));
+        Ok(Self { nets: nets.collect::<Result<_, _>>()?, shape })
     }
 
     /// What network `net` makes of states, `[rows, d]`.
     pub fn of(&self, weights: &Weights, net: usize, s: Tensor<2>) -> Tensor<2> {
         let phi = self.nets[net].forward(weights, Input::One(s));
-        match self.radius {
+        match self.shape.radius {
             Some(radius) => ops::sphere(phi, radius),
             None => phi,
         }
@@ -252,32 +253,15 @@ impl PhiNets {
 pub struct Phi {
     nets: PhiNets,
     params: Params,
-    inputs: usize,
-    hidden: Vec<usize>,
     /// `[1, d]`.
     mean: Tensor<2>,
     /// `[d, d]`: what each raw feature gives to each whitened one.
     whitening: Tensor<2>,
 }
 
-/// What an exported file says of features.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ExportedPhi {
-    inputs: usize,
-    dim: usize,
-    hidden: Vec<usize>,
-    radius: Option<f32>,
-}
-
 impl Phi {
     /// Centres and whitens what the first of `nets` makes of the states that stand for the data.
-    fn new(
-        nets: PhiNets,
-        params: Params,
-        source: &Source,
-        hidden: &[usize],
-        config: &FeaturesConfig,
-    ) -> Self {
+    fn new(nets: PhiNets, params: Params, source: &Source, config: &FeaturesConfig) -> Self {
         let dim = config.dim;
         let (states, weights) = source.reference();
         let raw = read(nets.of(&params.weights(), 0, states));
@@ -303,8 +287,6 @@ impl Phi {
         Self {
             mean: upload(mean, [1, dim], &device),
             whitening: upload(whitening, [dim, dim], &device),
-            inputs: source.inputs(),
-            hidden: hidden.to_vec(),
             nets,
             params,
         }
@@ -328,40 +310,22 @@ impl Phi {
     }
 
     /// Writes the features below `phi/`.
-    pub(crate) fn export(&self, file: &mut TensorFile) -> ExportedPhi {
+    pub(crate) fn export(&self, file: &mut TensorFile) -> PhiShape {
         self.params.save(file, "phi/net/");
         file.insert("phi/mean".into(), &self.mean);
         file.insert("phi/whitening".into(), &self.whitening);
-        ExportedPhi {
-            inputs: self.inputs,
-            dim: self.dim(),
-            hidden: self.hidden.clone(),
-            radius: self.nets.radius,
-        }
+        self.nets.shape.clone()
     }
 
     /// Reads back what [`Phi::export`] wrote; only the first network acts.
-    pub(crate) fn import(
-        exported: ExportedPhi,
-        file: &TensorFile,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        let ExportedPhi { inputs, dim, hidden, radius } = exported;
+    pub(crate) fn import(shape: PhiShape, file: &TensorFile, device: &Device) -> Result<Self, LearnError> {
+        let is_net = |name: &&str| name.starts_with("phi/net/phi") && name.ends_with("/0/w");
+        let (count, dim) = (file.names().filter(is_net).count(), shape.dim);
         let mut params = Params::new(device, 0);
-        let shape = MlpConfig::paper(&[inputs], &hidden, dim);
-        let count =
-            file.names().filter(|name| name.starts_with("phi/net/phi") && name.ends_with("/0/w")).count();
-        let nets = (0..count.max(1)).map(|i| Mlp::new(&mut params, &format!("phi{i}"), &shape));
-        let nets = PhiNets { nets: nets.collect::<Result<_, NnError>>()?, radius };
+        let nets = PhiNets::new(&mut params, count.max(1), shape)?;
         params.load(file, "phi/net/")?;
-        Ok(Self {
-            mean: file.tensor("phi/mean", [1, dim], device)?,
-            whitening: file.tensor("phi/whitening", [dim, dim], device)?,
-            nets,
-            params,
-            inputs,
-            hidden,
-        })
+        let mean = file.tensor("phi/mean", [1, dim], device)?;
+        Ok(Self { mean, whitening: file.tensor("phi/whitening", [dim, dim], device)?, nets, params })
     }
 }
 
