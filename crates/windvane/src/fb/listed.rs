@@ -262,7 +262,7 @@ impl Objective for ListedObjective {
         for _ in 0..contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
             let goals = &self.goals[context * states..][..states];
-            let axis = self.contexts.axes.get(context * dim..(context + 1) * dim).unwrap_or_default();
+            let axis = self.contexts.axis(context, dim);
             for _ in 0..tasks {
                 draws.draw(&mut rng, axis, |rng| {
                     let at = rng.random::<f32>() * goals[states - 1];

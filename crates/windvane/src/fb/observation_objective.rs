@@ -11,7 +11,8 @@ use super::tasks::{TaskDistribution, TaskDraws, Tasks, of_goals};
 use crate::data::Replay;
 use crate::data::replay::Transitions;
 use crate::nn::{
-    Adam, AdamConfig, ConditionedNet, Params, Weights, join_groups, ops, repeat_rows, upload, upload_indices,
+    Adam, AdamConfig, ConditionedNet, Params, Weights, join_groups, mean_of, ops, repeat_rows, upload,
+    upload_indices,
 };
 use crate::train::Metrics;
 use crate::train::trainer::{Objective, Total};
@@ -47,8 +48,8 @@ pub(crate) struct ObservationBatch {
     tasks: Tasks,
     /// 1 for transitions whose task is made of their own future, `[rows, 1]`.
     own: Tensor<2>,
-    /// Noise of the actor's actions at each depth of the target.
-    noise: Vec<Tensor<2>>,
+    /// Noise of the actor's actions at the last of these; zeros where there is no actor.
+    noise: Tensor<2>,
 }
 
 impl ObservationObjective {
@@ -71,28 +72,24 @@ impl ObservationObjective {
     }
 
     /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]`: by each net, or their mean.
-    fn ahead(&self, frozen: &Weights, states: &States, noise: Option<&Tensor<2>>) -> Vec<Tensor<2>> {
+    fn ahead(&self, frozen: &Weights, states: &States, noise: &Tensor<2>) -> Vec<Tensor<2>> {
         let model = &self.model;
-        if let (Some(_), Some(noise)) = (&model.actor, noise) {
+        if model.actor.is_some() {
             let a = self.policy_action(states, noise);
             let f = model.forward.iter().map(|net| model.with_action(frozen, net, states, a.clone()).0);
             return self.joined(f.collect());
         }
         let (rows, dim) = (states.s.dims()[0], model.config.dim);
-        let (f, values): (Vec<_>, Vec<_>) =
-            model.forward.iter().map(|net| model.all_actions(frozen, net, states)).unzip();
-        let (z, f) = (model.z(states), self.joined(f));
+        let all = model.forward.iter().map(|net| model.all_actions(frozen, net, states));
+        let (f, q): (Vec<_>, Vec<_>) = all.unzip();
+        let (z, f, n) = (model.z(states), self.joined(f), q[0].dims()[0] / rows);
         if let [mean] = &f[..]
             && model.config.temperature == 0.0
             && z.dims()[0] == rows
         {
-            let all = mean.dims()[0] / rows * dim;
-            return vec![ops::greedy_heads(mean.clone().reshape([rows, all]), z)];
+            return vec![ops::greedy_heads(mean.clone().reshape([rows, n * dim]), z)];
         }
-        let n = f.first().map_or(1, |f| f.dims()[0] / rows);
-        let q = values.into_iter().reduce(|a, b| a + b);
-        let Some(q) = q else { return f };
-        let policy = policy(q.reshape([rows, n]) / model.forward.len() as f64, model.config.temperature);
+        let policy = policy(mean_of(q).reshape([rows, n]), model.config.temperature);
         let chosen = |f: Tensor<2>| {
             let f = f.reshape([rows, n, dim]) * policy.clone().reshape([rows, n, 1]);
             f.sum_dim(1).reshape([rows, dim])
@@ -102,9 +99,8 @@ impl ObservationObjective {
 
     /// The targets of all nets as one where their mean is asked for.
     fn joined(&self, f: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
-        let nets = f.len() as f64;
         match self.model.config.aggregate {
-            Aggregate::Mean => f.into_iter().reduce(|a, b| a + b).map(|sum| sum / nets).into_iter().collect(),
+            Aggregate::Mean => vec![mean_of(f)],
             Aggregate::Min => f,
         }
     }
@@ -136,7 +132,7 @@ impl ObservationObjective {
     fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Vec<Tensor<2>>> {
         let (model, gamma) = (&self.model, f64::from(self.model.config.gamma));
         let Some(last) = batch.rollout.last() else { return Vec::new() };
-        let mut ahead = vec![self.ahead(frozen, last, batch.noise.last())];
+        let mut ahead = vec![self.ahead(frozen, last, &batch.noise)];
         for next in batch.rollout[1..].iter().rev() {
             let here = model.b(frozen, &next.s) * (1.0 - gamma); // [rows, d]
             let after = ahead.last().into_iter().flatten();
@@ -240,14 +236,13 @@ impl Objective for ObservationObjective {
         let mut rng = stream(self.seed, "fb-batch", &[step]);
         let mut draws = TaskDraws::new(config, &self.distribution, 0);
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
-        let (mut own, mut goals, mut usual) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut own, mut goals, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let discount = f64::from(config.gamma).ln();
         let later = |rng: &mut Rng| 1 + ((1.0 - rng.random::<f64>()).ln() / discount) as usize;
         for _ in 0..config.contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
             let group = self.contexts.groups[context];
-            let axis =
-                self.contexts.axes.get(context * config.dim..(context + 1) * config.dim).unwrap_or_default();
+            let axis = self.contexts.axis(context, config.dim);
             for _ in 0..config.tasks {
                 let first = rows.len();
                 rows.extend((0..config.transitions).map(|_| replay.draw(&mut rng, group)));
@@ -268,7 +263,7 @@ impl Objective for ObservationObjective {
                     if own[first] > 0.0 { replay.later(from, later(&mut rng)) as i64 } else { state }
                 }));
                 if config.centred_goals {
-                    usual.extend(
+                    others.extend(
                         (0..config.hindsight_states).map(|_| replay.draw_state(&mut rng, group) as i64),
                     );
                 }
@@ -277,11 +272,11 @@ impl Objective for ObservationObjective {
         }
         let weights = model.params.weights();
         let b = |rows| model.b(&weights, &replay.encoded(upload_indices(rows, device))); // [tasks * states, d]
-        let usual = config.centred_goals.then(|| b(usual));
+        let others = config.centred_goals.then(|| b(others));
         let tasks = draws.on_device(device, None, |single| {
             let states = config.hindsight_states;
             let goals = if states == 1 { model.b(&weights, &replay.encoded(single)) } else { b(goals) };
-            of_goals(goals, usual, states)
+            of_goals(goals, others, states)
         });
         let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));
@@ -294,35 +289,29 @@ impl Objective for ObservationObjective {
             None => tasks.z.clone(),
         };
         let h = pick(&self.beliefs);
-        let depth = if model.predictor.is_some() { config.target_depth } else { 1 };
-        let width = model.codec.actions.width();
-        let noise = (0..depth).map(|_| match &model.actor {
-            Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
-            None => Tensor::zeros([1, width], device),
-        });
-        let noise: Vec<Tensor<2>> = noise.collect();
-        let to = States {
-            obs: transitions.next_obs.clone(),
-            s: transitions.next.clone(),
+        let at = |obs: &Tensor<2>, s: &Tensor<2>| States {
+            obs: obs.clone(),
+            s: s.clone(),
             task: task.clone(),
             h: h.clone(),
         };
-        let mut rollout = vec![to];
+        let width = model.codec.actions.width();
+        let mut draw_noise = || match &model.actor {
+            Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
+            None => Tensor::zeros([1, width], device),
+        };
+        let mut noise = draw_noise();
+        let mut here = at(&transitions.next_obs, &transitions.next);
+        let mut rollout = vec![here.clone()];
         if let Some(predictor) = &model.predictor {
-            for noise in &noise[1..] {
-                let here = &rollout[rollout.len() - 1];
-                let a = self.policy_action(here, noise);
-                rollout.push(model.after(predictor, here, a));
+            for _ in 1..config.target_depth {
+                noise = draw_noise();
+                here = model.after(predictor, &here, self.policy_action(&here, &noise));
+                rollout.push(here.clone());
             }
         }
-        ObservationBatch {
-            noise,
-            rollout,
-            from: States { obs: transitions.obs.clone(), s: transitions.s.clone(), task, h },
-            transitions,
-            tasks,
-            own,
-        }
+        let from = at(&transitions.obs, &transitions.s);
+        ObservationBatch { from, rollout, transitions, tasks, own, noise }
     }
 
     fn loss(&self, batch: &ObservationBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
@@ -335,10 +324,8 @@ impl Objective for ObservationObjective {
         let states = States::joined(&batch.rollout[..trained]);
         let rows = states.s.dims()[0];
         let z_rows = repeat_rows(z, rows / groups); // [rows, d]
-        let not_terminal = &batch.transitions.not_terminal; // [transitions, 1]
-        let not_terminal: Vec<_> = (0..trained)
-            .map(|i| if i == 0 { not_terminal.clone() } else { not_terminal.ones_like() })
-            .collect();
+        let mut not_terminal = vec![batch.transitions.not_terminal.ones_like(); trained]; // [transitions, 1]
+        not_terminal[0] = batch.transitions.not_terminal.clone();
         let not_terminal = join_groups(&not_terminal, groups); // [rows, 1]
 
         let target_b = model.b(frozen, &states.s); // [rows, d]
@@ -346,10 +333,7 @@ impl Objective for ObservationObjective {
         let of_net = |net: usize| ahead[..trained].iter().map(|f| f[net].clone()).collect::<Vec<_>>();
         let ahead: Vec<Tensor<2>> =
             (0..ahead[0].len()).map(|net| join_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
-        let nets = ahead.len() as f64;
-        let mean_ahead =
-            ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
-        let mean_ahead = mean_ahead * not_terminal.clone();
+        let mean_ahead = mean_of(ahead.iter().cloned()) * not_terminal.clone();
         let reward = (target_b.clone() * z_rows.clone()).sum_dim(1) / dim; // [rows, 1]
         let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]

@@ -9,7 +9,9 @@ use crate::data::Codec;
 use crate::data::replay::DeviceCodec;
 use crate::error::Result;
 use crate::features::Phi;
-use crate::nn::{ConditionedInput, ConditionedNet, Params, Weights, join_groups, read, repeat_rows, upload};
+use crate::nn::{
+    ConditionedInput, ConditionedNet, Params, Weights, join_groups, mean_of, read, repeat_rows, upload,
+};
 use burn::tensor::{Device, Tensor};
 use std::sync::Arc;
 
@@ -198,8 +200,7 @@ impl ObservationModel {
 
     /// The mean over the nets of what `of` gives for each.
     pub(super) fn mean(&self, of: impl Fn(&ConditionedNet) -> Tensor<2>) -> Tensor<2> {
-        let sum = self.forward.iter().map(of).reduce(|a, b| a + b);
-        sum.map_or_else(|| Tensor::zeros([1, 1], self.params.device()), |sum| sum / self.forward.len() as f64)
+        mean_of(self.forward.iter().map(of))
     }
 
     /// Mean value of each action to choose from in states, `[rows * n]`.

@@ -134,14 +134,14 @@ impl<'a> TaskDraws<'a> {
     }
 }
 
-/// Task vectors of goals: the mean of `b`, B of `states` states for each, less that of as many `usual` ones, at length sqrt(d);
+/// Task vectors of goals: the mean of `b`, B of `states` states for each, less that of as many `others`, at length sqrt(d);
 /// both `[tasks * states, d]`.
-pub(crate) fn of_goals(b: Tensor<2>, usual: Option<Tensor<2>>, states: usize) -> Tensor<2> {
+pub(crate) fn of_goals(b: Tensor<2>, others: Option<Tensor<2>>, states: usize) -> Tensor<2> {
     let [rows, dim] = b.dims();
     let mean =
         |b: Tensor<2>| b.reshape([rows / states, states, dim]).mean_dim(1).reshape([rows / states, dim]);
-    let z = match usual {
-        Some(usual) => mean(b) - mean(usual),
+    let z = match others {
+        Some(others) => mean(b) - mean(others),
         None if states == 1 => return b,
         None => mean(b),
     };
@@ -169,7 +169,7 @@ mod tests {
     fn centred_goals_say_what_a_future_has_beyond_its_context() {
         let device = Device::flex();
         let two = |values: [f32; 4]| upload::<2>(values.to_vec(), [2, 2], &device);
-        let z = |usual| read(of_goals(two([3.0, 5.0, 1.0, 5.0]), usual, 2));
+        let z = |others| read(of_goals(two([3.0, 5.0, 1.0, 5.0]), others, 2));
         let near =
             |z: Vec<f32>, expected: [f32; 2]| z.iter().zip(expected).all(|(z, e)| (z - e).abs() < 1e-5);
         let long = 2.0_f32.sqrt();

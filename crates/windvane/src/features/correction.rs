@@ -40,26 +40,6 @@ impl Default for CorrectionConfig {
     }
 }
 
-impl CorrectionConfig {
-    /// What means nothing.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let positive = [
-            ("width", self.width as f64),
-            ("steps", self.steps as f64),
-            ("batch", self.batch as f64),
-            ("rate", f64::from(self.rate)),
-            ("clip", f64::from(self.clip)),
-        ];
-        if let Some((name, value)) = positive.iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
-            return Err(format!("\"correction.{name}\" is {value}; expected more than 0"));
-        }
-        if !(self.weight.is_finite() && self.weight >= 0.0) {
-            return Err(format!("\"correction.weight\" is {}; expected a number of at least 0", self.weight));
-        }
-        Ok(())
-    }
-}
-
 /// Transitions as classifiers see them, row by row.
 #[derive(Clone, Debug, Default)]
 pub struct Transitions {

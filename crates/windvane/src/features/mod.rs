@@ -61,40 +61,6 @@ impl Default for FeaturesConfig {
     }
 }
 
-impl FeaturesConfig {
-    /// What contradicts itself or means nothing.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let Self { hilp, lap, .. } = self;
-        let shares = [
-            ("tau", f64::from(self.tau)),
-            ("hilp.discount", f64::from(hilp.discount)),
-            ("hilp.expectile", f64::from(hilp.expectile)),
-            ("hilp.random_goals", hilp.random_goals),
-            ("hilp.future", hilp.future),
-        ];
-        let positive =
-            [("dim", self.dim as f64), ("steps", self.steps as f64), ("rate", f64::from(self.rate))];
-        let not_negative = [("ridge", self.ridge), ("lap.ortho", lap.ortho)];
-        if let Some((name, value)) = shares.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
-            return Err(format!("\"features.{name}\" is {value}; expected between 0 and 1"));
-        }
-        if let Some((name, value)) = positive.iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
-            return Err(format!("\"features.{name}\" is {value}; expected more than 0"));
-        }
-        if let Some((name, value)) = not_negative.iter().find(|(_, value)| !value.is_finite() || *value < 0.0)
-        {
-            return Err(format!("\"features.{name}\" is {value}; expected a number of at least 0"));
-        }
-        if hilp.future == 1.0 {
-            return Err("\"features.hilp.future\" is 1; expected less".into());
-        }
-        if self.batch < 2 {
-            return Err(format!("\"features.batch\" is {}; expected at least 2", self.batch));
-        }
-        Ok(())
-    }
-}
-
 /// A way to learn features from transitions.
 pub trait FeatureLearner: fmt::Debug + Sync {
     /// Networks that are trained side by side; the first gives the features.

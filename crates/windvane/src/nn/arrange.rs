@@ -1,4 +1,4 @@
-//! Rows of tensors, repeated and joined in groups.
+//! Tensors repeated, joined in groups, and averaged.
 
 use burn::tensor::Tensor;
 
@@ -20,6 +20,20 @@ pub(crate) fn join_groups(all: &[Tensor<2>], groups: usize) -> Tensor<2> {
     let all = Tensor::cat(all.iter().map(grouped).collect(), 1);
     let [_, rows, width] = all.dims();
     all.reshape([groups * rows, width])
+}
+
+/// The mean of tensors of one shape.
+///
+/// # Panics
+/// If there is none.
+pub(crate) fn mean_of<const D: usize>(all: impl IntoIterator<Item = Tensor<D>>) -> Tensor<D> {
+    let (mut all, mut count) = (all.into_iter(), 1.0);
+    let first = all.next().expect("tensors to average");
+    let sum = all.fold(first, |sum, one| {
+        count += 1.0;
+        sum + one
+    });
+    sum / count
 }
 
 #[cfg(test)]

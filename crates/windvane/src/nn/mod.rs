@@ -52,7 +52,7 @@ mod transfer;
 mod transformer;
 
 pub use adam::{Adam, AdamConfig, Follow};
-pub(crate) use arrange::{join_groups, repeat_rows};
+pub(crate) use arrange::{join_groups, mean_of, repeat_rows};
 pub use conditioned::{ConditionedInput, ConditionedNet, RowNet};
 pub use error::NnError;
 pub use film::{FilmConfig, FilmNet, RowFilm};
