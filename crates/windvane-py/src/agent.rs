@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use windvane::agent::Adapted;
 use windvane::agent::batch::Prepared;
-use windvane::agent::task::{Inference, TaskCode};
+use windvane::agent::task::TaskCode;
 use windvane_world::ActionBuf;
 
 /// A trained agent.
@@ -105,13 +105,7 @@ impl Agent {
         {
             return Ok(single.session.decide(obs)?);
         }
-        let code = TaskCode {
-            z: z.clone(),
-            inference: Inference::Projection,
-            fit: None,
-            warnings: Vec::new(),
-            goals: Vec::new(),
-        };
+        let code = TaskCode { z: z.clone(), ..TaskCode::default() };
         let single = ready.insert(Single { session: belief.session(code)?, belief });
         Ok(single.session.decide(obs)?)
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use windvane::Planner;
 use windvane::agent::Adapted;
 use windvane::agent::TaskPolicy;
-use windvane::agent::task::{Inference, TaskCode};
+use windvane::agent::task::TaskCode;
 
 /// An agent that knows its context and its task; its belief may go on learning.
 ///
@@ -65,7 +65,7 @@ fn code(agent: &Arc<windvane::Agent>, task: &Bound<'_, PyAny>) -> Answer<TaskCod
         return Ok(task.get().code.clone());
     }
     let z = floats("z", task)?.values;
-    Ok(TaskCode { z, inference: Inference::Projection, fit: None, warnings: Vec::new(), goals: Vec::new() })
+    Ok(TaskCode { z, ..TaskCode::default() })
 }
 
 #[pymethods]

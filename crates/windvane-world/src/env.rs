@@ -157,6 +157,15 @@ impl EnvSpec {
     pub fn obs_dim(&self) -> usize {
         self.observation.len()
     }
+
+    /// The first number of observations `[rows * dims]` that is not finite, in words; nothing if all are.
+    pub fn not_finite(&self, obs: &[f32]) -> Option<String> {
+        let place = obs.iter().position(|x| !x.is_finite())?;
+        let (row, name) = (place / self.obs_dim(), &self.observation[place % self.obs_dim()].name);
+        let row = if obs.len() > self.obs_dim() { format!(" of observation {row}") } else { String::new() };
+        Some(format!("\"{name}\"{row} is {}, expected a finite number", obs[place]))
+    }
+
     /// Number of states, where every coordinate takes only whole numbers; nothing for continuous worlds.
     ///
     /// All contexts share this set, so it counts cells that are walls in some of them.

@@ -26,12 +26,8 @@ impl Trajectory {
                 actions.len()
             ));
         }
-        if let Some(place) = observations.iter().position(|x| !x.is_finite()) {
-            let (row, dim) = (place / obs_dim, &spec.observation[place % obs_dim].name);
-            return invalid(format!(
-                "\"{dim}\" of observation {row} is {}, expected a finite number",
-                observations[place]
-            ));
+        if let Some(problem) = spec.not_finite(&observations) {
+            return invalid(problem);
         }
         if let Some(step) = (0..actions.len()).find(|&step| !spec.action.contains(actions.get(step))) {
             return Err(spec.action.reject(&spec.name, actions.get(step)));

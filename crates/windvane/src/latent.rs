@@ -48,6 +48,32 @@ pub(crate) fn uniform(rng: &mut Rng, out: &mut [f32]) {
     project(out);
 }
 
+/// Random orthogonal rows of length sqrt(`dim`), `[rows * dim]`.
+pub(crate) fn orthogonal(rng: &mut Rng, rows: usize, dim: usize) -> Vec<f32> {
+    let mut table: Vec<f32> = Vec::with_capacity(rows * dim);
+    for _ in 0..rows {
+        let mut row: Vec<f32> = StandardNormal.sample_iter(&mut *rng).take(dim).collect();
+        // Twice, because the first pass leaves rounding errors where rows are nearly parallel.
+        for before in table.chunks_exact(dim).chain(table.chunks_exact(dim)) {
+            let along = row.iter().zip(before).map(|(x, b)| x * b).sum::<f32>() / dim as f32;
+            row.iter_mut().zip(before).for_each(|(x, b)| *x -= along * b);
+        }
+        let stretch = (dim as f32 / row.iter().map(|x| x * x).sum::<f32>()).sqrt();
+        table.extend(row.iter().map(|x| x * stretch));
+    }
+    table
+}
+
+/// The mean directions of cones: centred beliefs, filled up to d with zeros.
+pub(crate) fn cone_means(centred: &[f32], width: usize, dim: usize) -> Vec<f32> {
+    let mut means = Vec::with_capacity(centred.len() / width.max(1) * dim);
+    for h in centred.chunks_exact(width.max(1)) {
+        means.extend_from_slice(h);
+        means.resize(means.len() + dim - width, 0.0);
+    }
+    means
+}
+
 /// The von Mises-Fisher distribution on the unit sphere in `d` dimensions, around a mean given at each draw.
 ///
 /// Exact: Wood's proposal (1994) with its rejection step, drawn around the north pole and carried onto the mean by a
@@ -201,6 +227,18 @@ mod tests {
         assert!(VonMisesFisher::new(1, 1.0).is_none());
         assert!(VonMisesFisher::new(5, -1.0).is_none());
         assert!(VonMisesFisher::new(5, f64::NAN).is_none());
+    }
+
+    #[test]
+    fn orthogonal_vectors_have_the_length_of_b_and_no_products() {
+        let (rows, dim) = (30, 32);
+        let table = orthogonal(&mut stream(0, "orthogonal-test", &[]), rows, dim);
+        for (i, a) in table.chunks_exact(dim).enumerate() {
+            for (j, b) in table.chunks_exact(dim).enumerate() {
+                let product = a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>() / dim as f32;
+                assert!((product - f32::from(u8::from(i == j))).abs() < 1e-5, "{i} {j}: {product}");
+            }
+        }
     }
 
     proptest! {

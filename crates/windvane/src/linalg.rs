@@ -31,6 +31,21 @@ pub(crate) fn mean_of_rows(rows: &[f32], width: usize) -> Vec<f32> {
     mean
 }
 
+/// The sum of `weights [rows]` times `x x^T` over rows `x [rows * n]`, lower triangle, `[n * n]`; a ridge is added, as a share of the
+/// mean of its diagonal.
+pub(crate) fn gram(rows: &[f32], weights: &[f32], n: usize, ridge: f64) -> Vec<f64> {
+    let mut gram = vec![0.0; n * n];
+    for (row, weight) in rows.chunks_exact(n).zip(weights) {
+        for (i, x) in row.iter().enumerate() {
+            let factor = f64::from(*weight) * f64::from(*x);
+            gram[i * n..][..=i].iter_mut().zip(row).for_each(|(g, y)| *g += factor * f64::from(*y));
+        }
+    }
+    let ridge = ridge * (0..n).map(|i| gram[i * n + i]).sum::<f64>() / n as f64;
+    (0..n).for_each(|i| gram[i * n + i] += ridge.max(1e-12));
+    gram
+}
+
 /// Eigenvalues, largest first, and eigenvectors (row by row) of symmetric `a [n * n]`, by Jacobi's rotations.
 pub(crate) fn eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut vectors: Vec<f64> = (0..n * n).map(|i| f64::from(u8::from(i / n == i % n))).collect();
@@ -81,6 +96,54 @@ pub(crate) fn effective_rank(values: &[f64]) -> f64 {
     (-shares.map(|share| share * share.ln()).sum::<f64>()).exp()
 }
 
+/// A linear map of rows of features and a constant: a row of weights for each feature, the constant last.
+#[derive(Clone, Debug)]
+pub(crate) struct LinearMap {
+    weights: Vec<f64>,
+    outputs: usize,
+}
+
+impl LinearMap {
+    /// Ridge regression of `targets [count * outputs]` on `features [count * width]`. `ridge` gives the ridge from the mean of the
+    /// features' sums of squares.
+    pub(crate) fn fit(
+        features: &[f32],
+        targets: &[f64],
+        count: usize,
+        ridge: impl FnOnce(f64) -> f64,
+    ) -> Self {
+        let (width, outputs) = (features.len() / count.max(1) + 1, targets.len() / count.max(1));
+        let (mut gram, mut weights) = (vec![0.0; width * width], vec![0.0; width * outputs]);
+        for (row, target) in
+            features.chunks_exact((width - 1).max(1)).zip(targets.chunks_exact(outputs.max(1)))
+        {
+            let row = with_constant(row);
+            for (i, x) in row.iter().enumerate() {
+                gram[i * width..][..=i].iter_mut().zip(&row).for_each(|(g, y)| *g += x * y);
+                let weights = &mut weights[i * outputs..][..outputs];
+                weights.iter_mut().zip(target).for_each(|(w, t)| *w += x * t);
+            }
+        }
+        let ridge = ridge((0..width).map(|i| gram[i * width + i]).sum::<f64>() / width as f64);
+        (0..width).for_each(|i| gram[i * width + i] += ridge);
+        cholesky_solve(&mut gram, width, &mut weights, outputs);
+        Self { weights, outputs }
+    }
+
+    /// What it makes of one row, `[outputs]`.
+    pub(crate) fn apply(&self, row: &[f32]) -> Vec<f64> {
+        let mut out = vec![0.0; self.outputs];
+        for (x, weights) in with_constant(row).iter().zip(self.weights.chunks_exact(self.outputs.max(1))) {
+            out.iter_mut().zip(weights).for_each(|(out, w)| *out += x * w);
+        }
+        out
+    }
+}
+
+fn with_constant(row: &[f32]) -> Vec<f64> {
+    row.iter().map(|&x| f64::from(x)).chain([1.0]).collect()
+}
+
 /// Trains a linear classifier on rows of `x [count * width]` by ridge regression to one-hot labels, and returns the share
 /// of the rows of `test` whose class it names.
 pub(crate) fn linear_probe(
@@ -90,30 +153,16 @@ pub(crate) fn linear_probe(
     test_labels: &[usize],
     classes: usize,
 ) -> f64 {
-    let width = x.len() / labels.len().max(1) + 1; // a constant is one more feature
-    let row = |x: &[f32], i: usize| -> Vec<f64> {
-        let features = x[i * (width - 1)..(i + 1) * (width - 1)].iter().map(|&x| f64::from(x));
-        features.chain([1.0]).collect()
-    };
-    let (mut gram, mut weights) = (vec![0.0; width * width], vec![0.0; width * classes]);
-    for (i, &label) in labels.iter().enumerate() {
-        let row = row(x, i);
-        for (j, xj) in row.iter().enumerate() {
-            gram[j * width..][..=j].iter_mut().zip(&row).for_each(|(g, xk)| *g += xj * xk);
-            weights[j * classes + label] += xj;
-        }
-    }
-    let ridge = 1e-3 * (0..width).map(|j| gram[j * width + j]).sum::<f64>() / width as f64;
-    (0..width).for_each(|j| gram[j * width + j] += ridge);
-    cholesky_solve(&mut gram, width, &mut weights, classes);
-    let named = |i: usize| {
-        let row = row(test, i);
-        let score =
-            |class: usize| row.iter().enumerate().map(|(j, x)| x * weights[j * classes + class]).sum::<f64>();
-        let scores: Vec<f64> = (0..classes).map(score).collect();
+    let one_hot = |label: usize| (0..classes).map(move |class| f64::from(u8::from(class == label)));
+    let targets: Vec<f64> = labels.iter().copied().flat_map(one_hot).collect();
+    let map = LinearMap::fit(x, &targets, labels.len(), |size| 1e-3 * size);
+    let width = x.len() / labels.len().max(1);
+    let named = |row: &[f32]| {
+        let scores = map.apply(row);
         (0..classes).max_by(|&a, &b| scores[a].total_cmp(&scores[b]))
     };
-    let right = test_labels.iter().enumerate().filter(|(i, label)| named(*i) == Some(**label)).count();
+    let rows = test.chunks_exact(width.max(1)).zip(test_labels);
+    let right = rows.filter(|(row, label)| named(row) == Some(**label)).count();
     right as f64 / test_labels.len().max(1) as f64
 }
 

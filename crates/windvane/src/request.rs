@@ -113,7 +113,7 @@ pub fn take_scores(
     for &belief in modes {
         for split in [Split::Train, Split::Test] {
             let mut by = Vec::new();
-            for &planner in agent.usual_planners() {
+            for &planner in agent.standard_planners() {
                 if interrupt.load(Ordering::Relaxed) {
                     return Ok(None);
                 }

@@ -18,10 +18,10 @@ use crate::fb::conditioning::{self, Conditioner};
 use crate::fb::listed::ListedObjective;
 use crate::fb::observation_objective::ObservationObjective;
 use crate::fb::tasks::TaskDistribution;
-use crate::fb::trainer::FbTrainer;
+use crate::fb::trainer::trainer;
 use crate::fb::{ListedModel, ObservationModel};
 use crate::features::correction::Corrector;
-use crate::features::{Phi, PhiTrainer, Source};
+use crate::features::{Phi, PhiObjective, Source};
 use crate::methods::{Method, RewardIn};
 use crate::nn::read;
 use crate::planner::Planner;
@@ -29,6 +29,7 @@ pub use crate::run_context::{Progress, RunContext, Silent};
 use crate::stage::{Stage, is_listed};
 use crate::train::folder::RunFolder;
 use crate::train::observe::{JsonLines, Observer, TensorBoard};
+use crate::train::trainer::Trainer;
 use crate::train::{Ended, Evaluation, Learner, Schedule, Scores, checkpoint, train};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -257,11 +258,12 @@ impl Run {
     fn features(&self, source: Source, at: &mut RunContext<'_>) -> Result<Option<Option<Phi>>, LearnError> {
         let Some(learner) = self.method.features else { return Ok(Some(None)) };
         let hidden = &self.plan.fb.net.backward;
-        let mut trainer = PhiTrainer::new(learner, source, hidden, self.plan.features, self.seed, at.device)?;
+        let mut trainer =
+            PhiObjective::trainer(learner, source, hidden, self.plan.features, self.seed, at.device)?;
         let identity = Stage::Features.identity(&self.plan, &self.method, self.seed, &[self.data_hash()])?;
         let path = self.folder.join("features.safetensors");
         let finished = self.train(&mut trainer, Stage::Features, &path, &identity, |_| None, at)?;
-        Ok(finished.then(|| Some(trainer.phi())))
+        Ok(finished.then(|| Some(trainer.objective.phi())))
     }
 
     /// The trained agent, read if it is finished, trained as far as it is not; `None` if it was interrupted.
@@ -332,9 +334,9 @@ impl Run {
         let width = encoder.map_or(0, super::belief::BeliefEncoder::dim);
         let distribution = TaskDistribution::new(self.method.draw, fb, width)?;
         let objective = ListedObjective::new(model, contexts, distribution, self.seed);
-        let mut trainer = FbTrainer::new(objective, fb);
+        let mut trainer = trainer(objective, fb);
         let device = at.device;
-        let make = |trainer: &FbTrainer<ListedObjective>| {
+        let make = |trainer: &Trainer<ListedObjective>| {
             let model = trainer.objective.model.clone();
             let visited = Visited::listed(&model);
             let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
@@ -343,7 +345,7 @@ impl Run {
             self.join(Model::Listed(model), belief.clone(), conditioner.clone(), visited, corrector)
         };
         let identity = self.agent_identity()?;
-        let evaluated = |trainer: &FbTrainer<ListedObjective>| Some(make(trainer));
+        let evaluated = |trainer: &Trainer<ListedObjective>| Some(make(trainer));
         let finished =
             self.train(&mut trainer, Stage::Agent, &self.checkpoint(), &identity, evaluated, at)?;
         Ok(finished.then(|| make(&trainer)))
@@ -376,7 +378,7 @@ impl Run {
         )?;
         self.method.check_actor(model.actor.is_some(), &self.plan.env)?;
         let objective = ObservationObjective::new(model, replay.clone(), contexts, distribution, self.seed);
-        let mut trainer = FbTrainer::new(objective, fb);
+        let mut trainer = trainer(objective, fb);
         let mut states = Vec::new();
         let mut rng = stream(self.seed, "labels", &[]);
         for _ in 0..LABELS {
@@ -384,7 +386,7 @@ impl Run {
             states.extend_from_slice(replay.host_state(replay.draw_state(&mut rng, group)));
         }
         let device = at.device;
-        let make = |trainer: &FbTrainer<ObservationObjective>| {
+        let make = |trainer: &Trainer<ObservationObjective>| {
             let model = trainer.objective.model.clone();
             let visited = Visited::observations(&model, states.clone());
             let corrector = (self.method.reward == RewardIn::Corrected).then(|| {
@@ -400,7 +402,7 @@ impl Run {
             )
         };
         let identity = self.agent_identity()?;
-        let evaluated = |trainer: &FbTrainer<ObservationObjective>| Some(make(trainer));
+        let evaluated = |trainer: &Trainer<ObservationObjective>| Some(make(trainer));
         let finished =
             self.train(&mut trainer, Stage::Agent, &self.checkpoint(), &identity, evaluated, at)?;
         Ok(finished.then(|| make(&trainer)))

@@ -282,7 +282,7 @@ fn a_training_step_reads_nothing_from_the_device() {
                 let (_, contexts) = conditioning::listed(&run.method, &table, Some(&belief), (config, fb), 1);
                 let tasks = TaskDistribution::new(run.method.draw, fb, belief.dim()).unwrap();
                 let objective = ListedObjective::new(model, contexts, tasks, 1);
-                assert_eq!(reads(FbTrainer::new(objective, fb)), 0, "F on {env}/{preset}");
+                assert_eq!(reads(trainer(objective, fb)), 0, "F on {env}/{preset}");
             }
             Experience::Observations(replay) => {
                 let objective = TransitionSetObjective::new(replay.clone(), config, 1, &device).unwrap();
@@ -303,7 +303,7 @@ fn a_training_step_reads_nothing_from_the_device() {
                 let model = model.unwrap();
                 let tasks = TaskDistribution::new(run.method.draw, fb, belief.dim()).unwrap();
                 let objective = ObservationObjective::new(model, replay, contexts, tasks, 1);
-                assert_eq!(reads(FbTrainer::new(objective, fb)), 0, "F on {env}/{preset} {set:?}");
+                assert_eq!(reads(trainer(objective, fb)), 0, "F on {env}/{preset} {set:?}");
             }
         }
     }

@@ -110,7 +110,7 @@ impl Train {
         if run.recorded.is_some() {
             return self.without_scores();
         }
-        let (planners, kind) = (agent.usual_planners(), &ScoreKind::of(&*world)?);
+        let (planners, kind) = (agent.standard_planners(), &ScoreKind::of(&*world)?);
         let names = [self.preset.as_str(), REVISION];
         let scores = take_scores(run, folder, &*world, &agent, names, interrupt)?.ok_or(Stopped)?;
         if self.json {

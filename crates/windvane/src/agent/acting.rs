@@ -5,6 +5,8 @@ use crate::belief::Evidence;
 use crate::eval::{BeliefMode, EvalConfig};
 use crate::fb::observations::States;
 use crate::fb::{ListedModel, ObservationModel};
+use crate::latent;
+use crate::methods::Draw;
 use crate::planner::graph::argmax;
 use crate::planner::{Graph, Planner};
 use rayon::prelude::*;
@@ -33,6 +35,9 @@ impl TaskPolicy {
         }
     }
 }
+
+/// A context whose id nobody knows: to Oracle-ID it is none of training.
+pub(super) const UNKNOWN: ContextId = ContextId(u64::MAX);
 
 /// How an agent is to act.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,8 +158,22 @@ impl Agent {
         self.listed().is_none() && evidence.transitions() < self.settings.belief.probe
     }
 
-    /// Makes ready to act in contexts of which so much is known, each with its task vector.
-    pub(super) fn ready(&self, known: Vec<Known>, tasks: Vec<Vec<f32>>, acting: Acting) -> Vec<Ready> {
+    /// Makes ready to act in contexts after evidence of each, each with its task vector. Only Oracle-ID gets the contexts' ids.
+    pub(super) fn ready(
+        &self,
+        contexts: &[ContextId],
+        evidence: &[&Evidence],
+        mut tasks: Vec<Vec<f32>>,
+        acting: Acting,
+    ) -> Vec<Ready> {
+        let known = self.known(contexts, evidence);
+        if acting.blend != 0.0 && self.method.draw == Draw::Cone {
+            for (z, Known { input, .. }) in
+                tasks.iter_mut().zip(&known).filter(|(_, known)| !known.input.is_empty())
+            {
+                *z = latent::toward(z, &latent::cone_means(input, input.len(), self.dim()), acting.blend);
+            }
+        }
         let mut q = Vec::new();
         if let Model::Listed(model) = &self.model {
             let dynamics: Vec<f32> = known.iter().flat_map(|known| &known.dynamics).copied().collect();

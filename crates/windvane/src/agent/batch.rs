@@ -1,13 +1,13 @@
 //! Actions and values of many observations at once, under one belief and task or each under its own.
 
-use super::acting::{Ready, states_in};
+use super::acting::{Ready, UNKNOWN, states_in};
 use super::session::Adapted;
 use super::{Acting, Agent, Model};
 use crate::belief::Evidence;
 use crate::error::{LearnError, Result};
 use crate::latent;
 use std::sync::Arc;
-use windvane_world::{Actions, ContextId};
+use windvane_world::Actions;
 
 /// An agent that is ready to act on batches. F alone acts.
 #[derive(Debug)]
@@ -34,10 +34,9 @@ impl Agent {
             .zip(tasks)
             .map(|(belief, z)| latent::shifted(z.to_vec(), &belief.shift))
             .collect();
-        // Nobody knows the context's id: to Oracle-ID it is none of training.
         let evidence: Vec<&Evidence> = beliefs.map(|belief| &belief.evidence).collect();
-        let known = self.known(&vec![ContextId(u64::MAX); groups], &evidence);
-        Ok(Prepared { agent: self.clone(), ready: self.ready(known, z, Acting::F_ALONE) })
+        let ready = self.ready(&vec![UNKNOWN; groups], &evidence, z, Acting::F_ALONE);
+        Ok(Prepared { agent: self.clone(), ready })
     }
 }
 
@@ -110,15 +109,14 @@ impl Prepared {
     /// How many observations there are, if each is whole and finite and belongs to a group.
     fn check(&self, obs: &[f32]) -> Result<usize> {
         let wrong = |problem: String| Err(LearnError::config("observation", problem));
-        let dims = &self.agent.spec().observation;
-        if !obs.len().is_multiple_of(dims.len()) {
-            return wrong(format!("{} numbers, expected rows of {}", obs.len(), dims.len()));
+        let (spec, dims) = (self.agent.spec(), self.agent.spec().obs_dim());
+        if !obs.len().is_multiple_of(dims) {
+            return wrong(format!("{} numbers, expected rows of {dims}", obs.len()));
         }
-        if let Some(place) = obs.iter().position(|x| !x.is_finite()) {
-            let (row, name) = (place / dims.len(), &dims[place % dims.len()].name);
-            return wrong(format!("\"{name}\" of row {row} is {}, expected a finite number", obs[place]));
+        if let Some(problem) = spec.not_finite(obs) {
+            return wrong(problem);
         }
-        let rows = obs.len() / dims.len();
+        let rows = obs.len() / dims;
         if self.ready.len() != 1 && self.ready.len() != rows && rows > 0 {
             return wrong(format!("{rows} rows for {} beliefs or tasks", self.ready.len()));
         }

@@ -11,9 +11,9 @@ use crate::fb::conditioning::Conditioner;
 use crate::fb::networks::Backward;
 use crate::fb::{ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, ExportedCorrector};
-use crate::features::{ExportedPhi, Phi};
+use crate::features::{Phi, PhiShape};
 use crate::methods::{self, Method};
-use crate::nn::{NnError, TensorFile, upload};
+use crate::nn::{NnError, TensorFile};
 use crate::train::checkpoint::write_atomically;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -48,7 +48,7 @@ pub(super) struct Config {
     states: ExportedStates,
     conditioner: Conditioner,
     /// Features that were learned beforehand.
-    features: Option<ExportedPhi>,
+    features: Option<PhiShape>,
     correction: Option<ExportedCorrector>,
 }
 
@@ -88,10 +88,9 @@ impl Agent {
     }
 
     fn describe(&self, file: &mut TensorFile, identity: &str, generator: &str) -> Config {
-        let device = burn::tensor::Device::flex();
         let mut put = |name: &str, values: &[f32], width: usize| {
             let shape = [values.len() / width.max(1), width];
-            file.insert(name.to_owned(), &upload(values.to_vec(), shape, &device));
+            file.insert_values(name.to_owned(), values.to_vec(), shape);
         };
         if !self.calibration.is_empty() {
             put("ood/calibration", &self.calibration, self.calibration.len());
@@ -173,17 +172,15 @@ impl Agent {
     fn restore(config: Config, file: &TensorFile) -> Result<Self> {
         let device = &DeviceName::Cpu.open()?;
         let bad = |name: &str, problem: String| NnError::Parameter { name: name.to_owned(), problem };
-        let missing = |name: &str| bad(name, "is not in the file".into());
-        let values = |name: &str| file.values(name).map(<[f32]>::to_vec).ok_or_else(|| missing(name));
         let wrong = |problem: String| LearnError::config(CONFIG, problem);
         let Config { method, env, seed, settings, states, mut conditioner, features, correction, .. } =
             config;
         if let Conditioner::Belief { mean, .. } = &mut conditioner {
-            *mean = values("conditioner/mean")?;
+            *mean = file.vector("conditioner/mean")?;
         }
         let (model, belief, visited) = match states {
             ExportedStates::Listed { table, belief, given_features } => {
-                let (rho, counts) = (values("states/rho")?, values("states/counts")?);
+                let (rho, counts) = (file.vector("states/rho")?, file.vector("states/counts")?);
                 let table = Arc::new(StateTable::import(table, &env, rho, &counts)?);
                 let load = || -> Result<_> {
                     let mut belief = StateEvidence::new(table.clone(), &settings.belief, seed, device)?;
@@ -191,7 +188,7 @@ impl Agent {
                     Ok(Belief::Listed(Arc::new(belief)))
                 };
                 let belief = belief.then(load).transpose()?;
-                let given = given_features.then(|| values("features/given")).transpose()?;
+                let given = given_features.then(|| file.vector("features/given")).transpose()?;
                 let persistence = settings.belief.block_persistence;
                 let mut model = ListedModel::new(table, given, &settings.fb, persistence, seed, device)?;
                 model.params.load(file, "fb/")?;
@@ -225,7 +222,7 @@ impl Agent {
                 if let Some(actor) = &mut model.actor {
                     actor.params.load(file, "actor/")?;
                 }
-                let states = values("states/visited")?;
+                let states = file.vector("states/visited")?;
                 if states.is_empty() || states.len() % codec.dims() != 0 {
                     let problem = format!("has {} numbers, expected rows of {}", states.len(), codec.dims());
                     return Err(bad("states/visited", problem).into());
@@ -242,12 +239,9 @@ impl Agent {
             }
         }
         let mut agent = Self::new(method, seed, settings, model, belief, conditioner, visited);
-        agent.calibration = file.values("ood/calibration").map(<[f32]>::to_vec).unwrap_or_default();
-        if let Some(exported) = correction {
-            let corrector =
-                Corrector::import(exported, file, device).ok_or_else(|| missing("correction/sa"))?;
-            agent.corrector = Some(Arc::new(corrector));
-        }
+        agent.calibration = file.vector("ood/calibration").unwrap_or_default();
+        let corrector = correction.map(|exported| Corrector::import(exported, file, device)).transpose()?;
+        agent.corrector = corrector.map(Arc::new);
         Ok(agent)
     }
 }

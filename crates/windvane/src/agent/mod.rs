@@ -23,11 +23,10 @@ use crate::error::Result;
 use crate::fb::actor::ActorConfig;
 use crate::fb::conditioning::Conditioner;
 pub(crate) use crate::fb::conditioning::Known;
-use crate::fb::tasks::cone_means;
 use crate::fb::{FbConfig, ListedModel, ObservationModel};
 use crate::features::correction::{Corrector, Transitions};
 use crate::latent;
-use crate::methods::{Draw, Method};
+use crate::methods::Method;
 use crate::planner::nodes::Nodes;
 use crate::planner::{Planner, PlannerConfig};
 use serde::{Deserialize, Serialize};
@@ -181,7 +180,7 @@ impl Agent {
     }
 
     /// Who acts in tables of scores: F alone, and the planner beside it where F, too, goes through the predictor's dynamics.
-    pub fn usual_planners(&self) -> &'static [Planner] {
+    pub fn standard_planners(&self) -> &'static [Planner] {
         let plans = match &self.model {
             Model::Listed(_) => true,
             Model::Observations(model) => model.predictor.is_some(),
@@ -225,19 +224,19 @@ impl Agent {
             }
             (Conditioner::ContextId { contexts: known }, _) => {
                 let embeddings = self.predictor().map(|predictor| predictor.embeddings()).unwrap_or_default();
-                let one = |&context: &ContextId| {
-                    let group = self.conditioner.group_of(context);
-                    if let Some(table) = self.table() {
-                        let own = group.map(|group| table.dynamics_of(group, &self.average));
-                        let dynamics = own.unwrap_or_else(|| self.average.to_vec());
-                        return Known { dynamics, ..Known::default() };
+                let width = embeddings.len() / known.len().max(1);
+                let one = |context: &ContextId| match (self.table(), self.conditioner.group_of(*context)) {
+                    (Some(table), Some(group)) => {
+                        Known { dynamics: table.dynamics_of(group, &self.average), ..Known::default() }
                     }
-                    let width = embeddings.len() / known.len().max(1);
-                    let embedding = group.and_then(|group| embeddings.chunks_exact(width.max(1)).nth(group));
-                    Known {
-                        input: (0..known.len()).map(|i| f32::from(u8::from(Some(i) == group))).collect(),
-                        belief: embedding.map_or_else(|| vec![0.0; width], <[f32]>::to_vec),
-                        dynamics: Vec::new(),
+                    (Some(_), None) => Known { dynamics: self.average.to_vec(), ..Known::default() },
+                    (None, group) => {
+                        let own = group.and_then(|group| embeddings.chunks_exact(width.max(1)).nth(group));
+                        Known {
+                            input: (0..known.len()).map(|i| f32::from(u8::from(Some(i) == group))).collect(),
+                            belief: own.map_or_else(|| vec![0.0; width], <[f32]>::to_vec),
+                            dynamics: Vec::new(),
+                        }
                     }
                 };
                 contexts.iter().map(one).collect()
@@ -299,14 +298,6 @@ impl Agent {
             }
         };
         corrector.shift(&seen)
-    }
-
-    /// A task vector on its way toward the belief, where it was drawn around it in training; see [`latent::toward`].
-    pub(crate) fn blended(&self, known: &Known, z: &[f32], share: f32) -> Vec<f32> {
-        if share == 0.0 || self.method.draw != Draw::Cone || known.input.is_empty() {
-            return z.to_vec();
-        }
-        latent::toward(z, &cone_means(&known.input, known.input.len(), self.dim()), share)
     }
 
     /// What is known of a context after a trajectory in it.

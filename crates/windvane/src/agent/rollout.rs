@@ -11,10 +11,8 @@ use windvane_world::trajectory::Trajectory;
 use windvane_world::{ActionBuf, Actions, ContextId, Reward};
 
 /// A vectorised rollout of one agent.
-pub(crate) type Rollout<'a> = Box<dyn VectorPolicy<Error = LearnError> + 'a>;
-
 #[derive(Debug)]
-struct VectorRollout<'a> {
+pub(crate) struct Rollout<'a> {
     agent: &'a Agent,
     acting: Acting,
     online: bool,
@@ -51,21 +49,18 @@ impl Agent {
             episodes.push(Episode { evidence, context, wanted, shift, trail, ready });
         }
         let online = acting.belief == BeliefMode::Online && self.belief().is_some();
-        Ok(Box::new(VectorRollout { agent: self, acting, online, episodes }))
+        Ok(Rollout { agent: self, acting, online, episodes })
     }
 }
 
-impl VectorRollout<'_> {
+impl Rollout<'_> {
     /// Forms the beliefs of the episodes `which` anew, and what follows from them.
     fn update(&mut self, which: &[usize]) {
         let episodes = || which.iter().map(|&i| &self.episodes[i]);
         let contexts: Vec<ContextId> = episodes().map(|episode| episode.context).collect();
         let evidence: Vec<&Evidence> = episodes().map(|episode| &episode.evidence).collect();
-        let known = self.agent.known(&contexts, &evidence);
-        let blended =
-            |(known, episode): (_, &Episode)| self.agent.blended(known, &episode.wanted, self.acting.blend);
-        let tasks = known.iter().zip(episodes()).map(blended).collect();
-        let ready = self.agent.ready(known, tasks, self.acting);
+        let tasks = episodes().map(|episode| episode.wanted.clone()).collect();
+        let ready = self.agent.ready(&contexts, &evidence, tasks, self.acting);
         for (&i, ready) in which.iter().zip(ready) {
             self.episodes[i].ready = ready;
             self.episodes[i].trail.stale = 0;
@@ -82,7 +77,7 @@ impl VectorRollout<'_> {
     }
 }
 
-impl VectorPolicy for VectorRollout<'_> {
+impl VectorPolicy for Rollout<'_> {
     type Error = LearnError;
 
     fn begin(&mut self, episodes: &[EvalEpisode], _: &[f32]) -> Result<()> {

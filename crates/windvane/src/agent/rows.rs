@@ -4,9 +4,10 @@ use super::acting::Ready;
 use super::{Agent, Model};
 use crate::belief::RowPredictor;
 use crate::data::Codec;
+use crate::fb::actor::RowActor;
 use crate::fb::conditioning::Conditioner;
 use crate::fb::config::ValueHead;
-use crate::fb::row::{RowActor, RowNet};
+use crate::nn::RowNet;
 use std::sync::Arc;
 use windvane_world::ActionBuf;
 
@@ -30,10 +31,10 @@ impl Rows {
         let Model::Observations(model) = &agent.model else { return None };
         let weights = model.params.weights();
         let blank = vec![0.0; model.condition + agent.dim()];
-        let backward = (&model.backward, &weights);
-        let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, backward, &blank, agent.dim()));
+        let b = model.backward.network().map(|net| (net, &weights));
+        let nets = model.forward.iter().map(|net| RowNet::new(net, &weights, b, &blank, agent.dim()));
         let actor = match &model.actor {
-            Some(actor) => Some(actor.row(backward, &blank, agent.dim())?),
+            Some(actor) => Some(actor.row(b, &blank, agent.dim())?),
             None => None,
         };
         // Oracle-ID has embeddings of groups, zeros where it knows none: its predictor is the conditioned one too.

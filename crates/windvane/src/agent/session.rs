@@ -11,7 +11,7 @@
 //! # Ok::<(), windvane::LearnError>(())
 //! ```
 
-use super::acting::{Ready, Trail};
+use super::acting::{Ready, Trail, UNKNOWN};
 use super::rows::Rows;
 use super::task::{Inference, TaskCode};
 use super::{Acting, Agent, Confidence, Model, TaskPolicy};
@@ -24,7 +24,7 @@ use crate::planner::Planner;
 use std::sync::Arc;
 use windvane_world::rng::stream;
 use windvane_world::trajectory::Trajectory;
-use windvane_world::{ActionBuf, ContextId, Prompt};
+use windvane_world::{ActionBuf, Prompt};
 
 /// How many times the range of its data an observation may lie outside of it.
 const FARTHEST: f32 = 10.0;
@@ -284,33 +284,30 @@ impl Session {
 
     fn check(&self, obs: &[f32]) -> Result<()> {
         let wrong = |problem: String| Err(LearnError::config("observation", problem));
-        let dims = &self.adapted.agent.spec().observation;
-        if obs.len() != dims.len() {
-            return wrong(format!("{} numbers, expected {}", obs.len(), dims.len()));
+        let spec = self.adapted.agent.spec();
+        if obs.len() != spec.obs_dim() {
+            return wrong(format!("{} numbers, expected {}", obs.len(), spec.obs_dim()));
         }
-        for ((x, dim), [low, high]) in obs.iter().zip(dims).zip(&self.limits) {
-            if !x.is_finite() {
-                return wrong(format!("\"{}\" is {x}, expected a finite number", dim.name));
-            }
-            if !(low..=high).contains(&x) {
-                let name = &dim.name;
-                return wrong(format!(
-                    "\"{name}\" is {x}, far outside of what the data showed; expected {low} to {high}"
-                ));
-            }
+        if let Some(problem) = spec.not_finite(obs) {
+            return wrong(problem);
         }
-        Ok(())
+        let mut limits = obs.iter().zip(&spec.observation).zip(&self.limits);
+        match limits.find(|((x, _), [low, high])| !(low..=high).contains(x)) {
+            Some(((x, dim), [low, high])) => wrong(format!(
+                "\"{}\" is {x}, far outside of what the data showed; expected {low} to {high}",
+                dim.name
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Makes belief and task ready to act on.
     fn update(&mut self) {
         let Adapted { agent, evidence, shift, .. } = &self.adapted;
-        // Nobody knows the context's id: to Oracle-ID it is none of training.
         let mut evidence = evidence.clone();
         self.task.goals.iter().for_each(|goal| agent.observe_goal(&mut evidence, goal));
-        let known = agent.known(&[ContextId(u64::MAX)], &[&evidence]);
         let z = latent::shifted(self.task.z.clone(), shift);
-        self.ready = agent.ready(known, vec![z], self.acting).remove(0);
+        self.ready = agent.ready(&[UNKNOWN], &[&evidence], vec![z], self.acting).remove(0);
         if let Some(rows) = &mut self.rows {
             rows.fix(&self.ready);
         }

@@ -3,7 +3,7 @@
 use crate::error::{LearnError, Result};
 use crate::fb::{ListedModel, ObservationModel};
 use crate::latent;
-use crate::linalg::cholesky_solve;
+use crate::linalg::{cholesky_solve, gram};
 use serde::{Deserialize, Serialize};
 use windvane_world::prompt::{Checked, Part};
 use windvane_world::{EnvSpec, Prompt};
@@ -42,7 +42,7 @@ pub enum Inference {
 }
 
 /// A task vector and where it came from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskCode {
     /// z, of length sqrt(d).
     pub z: Vec<f32>,
@@ -109,16 +109,13 @@ impl Visited {
                     self.solve(&backward(&states), &rewards, &shares, false, inference)
                 }
                 Checked::Formula(formula) => {
-                    let mut rewards = formula.of_rows(&self.states)?;
-                    refuse_constant(formula.text(), &rewards)?;
-                    self.weigh(&mut rewards);
-                    let explained = self.explained(&rewards);
+                    let rewards = formula.of_rows(&self.states)?;
+                    let (z, explained) = self.solve_visited(formula.text(), rewards, inference)?;
                     fit = Some(fit.map_or(explained, |fit| fit.min(explained)));
-                    self.solve(&self.b, &rewards, &self.shares, false, inference)
+                    z
                 }
             };
-            refuse_nothing(&z)?;
-            latent::project(&mut z);
+            direct(&mut z)?;
             sum.iter_mut().zip(&z).for_each(|(sum, z)| *sum += weight * z);
         }
         if sum.iter().all(|x| x.abs() < 1e-6) {
@@ -147,19 +144,22 @@ impl Visited {
                 rewards[row]
             )));
         }
-        refuse_constant("function", rewards)?;
-        let mut rewards = rewards.to_vec();
+        let (mut z, explained) = self.solve_visited("function", rewards.to_vec(), inference)?;
+        direct(&mut z)?;
+        Ok(TaskCode { z, inference, fit: Some(explained), ..TaskCode::default() })
+    }
+
+    /// The vector of a reward called `name` at all visited states, and the share of its variation that B can express.
+    fn solve_visited(
+        &self,
+        name: &str,
+        mut rewards: Vec<f32>,
+        inference: Inference,
+    ) -> Result<(Vec<f32>, f64)> {
+        refuse_constant(name, &rewards)?;
         self.weigh(&mut rewards);
-        let mut z = self.solve(&self.b, &rewards, &self.shares, false, inference);
-        refuse_nothing(&z)?;
-        latent::project(&mut z);
-        Ok(TaskCode {
-            z,
-            inference,
-            fit: Some(self.explained(&rewards)),
-            warnings: Vec::new(),
-            goals: Vec::new(),
-        })
+        let z = self.solve(&self.b, &rewards, &self.shares, false, inference);
+        Ok((z, self.explained(&rewards)))
     }
 
     /// Makes the weights of these states out of their rewards: sharpened, and less their mean, where that is asked for.
@@ -195,8 +195,8 @@ impl Visited {
             z.iter_mut().zip(b).for_each(|(z, b)| *z += f64::from(share * r * b));
         }
         if inference == Inference::LeastSquares {
-            let mut gram =
-                if single { gram(&self.b, &self.shares, self.dim) } else { gram(b, shares, self.dim) };
+            let (rows, weights) = if single { (&self.b[..], &self.shares[..]) } else { (b, shares) };
+            let mut gram = gram(rows, weights, self.dim, RIDGE);
             cholesky_solve(&mut gram, self.dim, &mut z, 1);
         }
         z.into_iter().map(|x| x as f32).collect()
@@ -220,13 +220,14 @@ impl Visited {
     }
 }
 
-/// A reward of 0 at all visited states has no direction.
-fn refuse_nothing(z: &[f32]) -> Result<()> {
-    if z.iter().any(|x| x.abs() >= 1e-9) {
-        return Ok(());
+/// Brings the vector of a reward to the sphere; one of 0 at all visited states has no direction.
+fn direct(z: &mut [f32]) -> Result<()> {
+    if !z.iter().any(|x| x.abs() >= 1e-9) {
+        let problem = "the reward is 0 wherever the data went; expected one that some visited state pays";
+        return Err(LearnError::config("task", problem));
     }
-    let problem = "the reward is 0 wherever the data went; expected one that some visited state pays";
-    Err(LearnError::config("task", problem))
+    latent::project(z);
+    Ok(())
 }
 
 /// A reward that is the same everywhere wants nothing, so no task vector stands for it; one that is 0 has an error of its own.
@@ -239,20 +240,6 @@ fn refuse_constant(formula: &str, rewards: &[f32]) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The mean of B B^T with its ridge, lower triangle, `[d * d]`.
-fn gram(b: &[f32], shares: &[f32], dim: usize) -> Vec<f64> {
-    let mut gram = vec![0.0; dim * dim];
-    for (b, share) in b.chunks_exact(dim).zip(shares) {
-        for (i, x) in b.iter().enumerate() {
-            let factor = f64::from(*share) * f64::from(*x);
-            gram[i * dim..][..=i].iter_mut().zip(b).for_each(|(g, y)| *g += factor * f64::from(*y));
-        }
-    }
-    let ridge = RIDGE * (0..dim).map(|i| gram[i * dim + i]).sum::<f64>() / dim as f64;
-    (0..dim).for_each(|i| gram[i * dim + i] += ridge.max(1e-12));
-    gram
 }
 
 #[cfg(test)]

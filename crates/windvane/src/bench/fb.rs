@@ -9,7 +9,7 @@ use crate::fb::conditioning;
 use crate::fb::listed::ListedObjective;
 use crate::fb::observation_objective::ObservationObjective;
 use crate::fb::tasks::TaskDistribution;
-use crate::fb::trainer::FbTrainer;
+use crate::fb::trainer::trainer;
 use crate::fb::{ListedModel, ObservationModel};
 use crate::methods::{self, Method};
 use crate::nn::TensorFile;
@@ -35,7 +35,7 @@ pub(super) fn listed(plan: &Plan, table: &Arc<StateTable>, device: &Device) -> R
     file.insert_word("states", table.states());
     file.insert_word("actions", table.actions);
     file.insert_word("width", table.width());
-    Ok(training(FbTrainer::new(objective, fb), file, fb.steps))
+    Ok(training(trainer(objective, fb), file, fb.steps))
 }
 
 /// The untrained model on observations, its conditioning inputs in the file.
@@ -63,5 +63,5 @@ pub(super) fn observations(plan: &Plan, replay: &Arc<Replay>, device: &Device) -
     let (model, contexts) = model(plan, replay, device, &mut file)?;
     let distribution = TaskDistribution::new(method()?.draw, &plan.fb, plan.belief.dim)?;
     let objective = ObservationObjective::new(model, replay.clone(), contexts, distribution, SEED);
-    Ok(training(FbTrainer::new(objective, &plan.fb), file, plan.fb.steps))
+    Ok(training(trainer(objective, &plan.fb), file, plan.fb.steps))
 }

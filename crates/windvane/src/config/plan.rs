@@ -178,6 +178,10 @@ impl Plan {
         if let Some((name, value)) = self.shares().iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
             return bad(format!("\"{name}\" is {value}; expected between 0 and 1"));
         }
+        let is_positive = |value: f64| value.is_finite() && value > 0.0;
+        if let Some((name, value)) = self.positive().iter().find(|(_, value)| !is_positive(*value)) {
+            return bad(format!("\"{name}\" is {value}; expected more than 0"));
+        }
         if let Some((name, value)) = self.not_negative().iter().find(|(_, v)| !v.is_finite() || *v < 0.0) {
             return bad(format!("\"{name}\" is {value}; expected a number of at least 0"));
         }
@@ -186,6 +190,12 @@ impl Plan {
         match () {
             () if fb.gamma >= 1.0 => {
                 return bad("\"fb.gamma\" is 1; expected less, or values never settle".into());
+            }
+            () if self.features.hilp.future == 1.0 => {
+                return bad("\"features.hilp.future\" is 1; expected less".into());
+            }
+            () if self.features.batch < 2 => {
+                return bad(format!("\"features.batch\" is {}; expected at least 2", self.features.batch));
             }
             () if data.held_out > 0.5 => {
                 return bad(format!("\"data.held_out\" is {}; expected at most 0.5", data.held_out));
@@ -239,9 +249,6 @@ impl Plan {
             }
             () => {}
         }
-        let parts = [self.features.check(), self.correction.check()];
-        let checked: Result<(), String> = parts.into_iter().collect();
-        checked.map_err(|problem| LearnError::Config { origin: "plan".into(), problem })?;
         Ok(self)
     }
 
@@ -303,8 +310,8 @@ impl Plan {
     }
 
     /// Numbers between 0 and 1.
-    fn shares(&self) -> [(&'static str, f64); 17] {
-        let Self { data, belief, fb, eval, .. } = self;
+    fn shares(&self) -> [(&'static str, f64); 22] {
+        let Self { data, belief, fb, eval, features, .. } = self;
         [
             ("data.held_out", data.held_out),
             ("belief.forget", belief.forget),
@@ -323,12 +330,32 @@ impl Plan {
             ("actor.noise_clip", f64::from(self.actor.noise_clip)),
             ("actor.noise", f64::from(self.actor.noise)),
             ("eval.blend", f64::from(eval.blend)),
+            ("features.tau", f64::from(features.tau)),
+            ("features.hilp.discount", f64::from(features.hilp.discount)),
+            ("features.hilp.expectile", f64::from(features.hilp.expectile)),
+            ("features.hilp.random_goals", features.hilp.random_goals),
+            ("features.hilp.future", features.hilp.future),
+        ]
+    }
+
+    /// Numbers of more than 0.
+    fn positive(&self) -> [(&'static str, f64); 8] {
+        let Self { features, correction, .. } = self;
+        [
+            ("features.dim", features.dim as f64),
+            ("features.steps", features.steps as f64),
+            ("features.rate", f64::from(features.rate)),
+            ("correction.width", correction.width as f64),
+            ("correction.steps", correction.steps as f64),
+            ("correction.batch", correction.batch as f64),
+            ("correction.rate", f64::from(correction.rate)),
+            ("correction.clip", f64::from(correction.clip)),
         ]
     }
 
     /// Numbers of at least 0.
-    fn not_negative(&self) -> [(&'static str, f64); 18] {
-        let Self { encoder, belief, fb, actor, .. } = self;
+    fn not_negative(&self) -> [(&'static str, f64); 21] {
+        let Self { encoder, belief, fb, actor, features, correction, .. } = self;
         [
             ("encoder.box_side", encoder.box_side),
             ("encoder.length_scale", encoder.length_scale),
@@ -348,6 +375,9 @@ impl Plan {
             ("actor.bc", actor.bc),
             ("actor.bc_hindsight", actor.bc_hindsight),
             ("actor.temperature", actor.temperature),
+            ("features.ridge", features.ridge),
+            ("features.lap.ortho", features.lap.ortho),
+            ("correction.weight", f64::from(correction.weight)),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use super::{Finding, Limits};
 use crate::agent::{Agent, Model};
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, EvalConfig, evaluate_after, explore};
+use crate::eval::{BeliefMode, EvalConfig, evaluate, mean_return};
 use crate::planner::Planner;
 use windvane_world::{Cmdp, Split};
 
@@ -27,12 +27,8 @@ pub(super) fn findings(
     let contexts = CONTEXTS.min(world.contexts(Split::Train).len());
     let config = EvalConfig { contexts, planner: Planner::None, ..*eval };
     let earned = |agent: &Agent| {
-        let context = |context, round| explore(world, context, eval, seed, round);
-        let (rows, _) =
-            evaluate_after(world, agent, Split::Train, BeliefMode::Frozen, &config, seed, context)?;
-        Ok::<_, LearnError>(
-            rows.iter().map(|row| f64::from(row.reward)).sum::<f64>() / rows.len().max(1) as f64,
-        )
+        let rows = evaluate(world, agent, Split::Train, BeliefMode::Frozen, &config, seed)?;
+        Ok::<_, LearnError>(mean_return(&rows))
     };
     let (actor, candidates) = (earned(agent)?, earned(&by_candidates)?);
     let what = format!(

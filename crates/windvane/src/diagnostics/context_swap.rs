@@ -4,7 +4,7 @@ use super::{Finding, Limits};
 use crate::agent::{Agent, Known, Model};
 use crate::data::Replay;
 use crate::error::LearnError;
-use crate::eval::{BeliefMode, EvalConfig, ScoreRow, evaluate_after, explore};
+use crate::eval::{BeliefMode, EvalConfig, evaluate_after, explore, mean_return};
 use crate::planner::Planner;
 use crate::planner::graph::argmax;
 use rand::RngExt as _;
@@ -44,13 +44,11 @@ pub(super) fn in_world(
             let place = contexts.iter().position(|c| *c == context).unwrap_or(0);
             trajectory(contexts[(place + turn) % contexts.len()], round)
         };
-        evaluate_after(world, agent, Split::Train, BeliefMode::Frozen, &config, seed, from)
-            .map(|(rows, _)| rows)
+        let (split, belief) = (Split::Train, BeliefMode::Frozen);
+        let (rows, _) = evaluate_after(world, agent, split, belief, &config, seed, from)?;
+        Ok::<_, LearnError>(mean_return(&rows))
     };
-    let mean = |rows: &[ScoreRow]| {
-        rows.iter().map(|row| f64::from(row.reward)).sum::<f64>() / rows.len().max(1) as f64
-    };
-    let (right, wrong) = (mean(&run(0)?), mean(&run(1)?));
+    let (right, wrong) = (run(0)?, run(1)?);
     let lost = (right - wrong) / right.abs().max(1e-9);
     let what = format!(
         "return lost with the belief of another training context ({right:.2} to {wrong:.2}), as a share"

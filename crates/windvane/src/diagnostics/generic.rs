@@ -125,7 +125,7 @@ fn about_actor(
         return None;
     }
     if model.actor_config.clones() {
-        // Told to stay near the data, it leaves actions alone of which F only believes that they are better.
+        // Trained to stay near the data, it leaves actions alone of which F only believes that they are better.
         return Some(Finding::report("actor", what, share));
     }
     let advice = "the actor lags behind F: train longer, or raise actor.rate";

@@ -80,17 +80,17 @@ pub fn auroc(
     eval: &EvalConfig,
     seed: u64,
 ) -> Result<Option<f64>, LearnError> {
-    let (mut usual, mut off) = (Vec::new(), Vec::new());
+    let (mut ordinary, mut off) = (Vec::new(), Vec::new());
     for &context in world.contexts(Split::Test).iter().take(eval.contexts) {
         for round in 0..eval.rounds {
             let mut env = world.instantiate(context)?;
-            usual.extend(agent.ood_score(&explore_in(&mut *env, world, context, eval, seed, round)?));
+            ordinary.extend(agent.ood_score(&explore_in(&mut *env, world, context, eval, seed, round)?));
             let rng = stream(seed, "perturbed", &[context.0, round]);
             let mut env = Rewired { env, world, perturbation, rng };
             off.extend(agent.ood_score(&explore_in(&mut env, world, context, eval, seed, round)?));
         }
     }
-    Ok((!usual.is_empty() && !off.is_empty()).then(|| area(&usual, &off)))
+    Ok((!ordinary.is_empty() && !off.is_empty()).then(|| area(&ordinary, &off)))
 }
 
 /// The chance that one of `high` is larger than one of `low`; ties count half.

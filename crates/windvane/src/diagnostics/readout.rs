@@ -5,7 +5,7 @@ use super::{Finding, Limits};
 use crate::agent::Agent;
 use crate::error::LearnError;
 use crate::eval::{EvalConfig, explore};
-use crate::linalg::cholesky_solve;
+use crate::linalg::LinearMap;
 use serde_json::Value;
 use windvane_world::{Cmdp, ContextId, Split};
 
@@ -108,7 +108,7 @@ pub fn readout(
     let mut readings = Vec::new();
     for split in [Split::Train, Split::Test] {
         for (truth, h) in beliefs(split, 0..ROUNDS, steps)? {
-            readings.push(Reading { split, read: apply(&map, &h), truth, h });
+            readings.push(Reading { split, read: map.apply(&h), truth, h });
         }
     }
     Ok(Some(Readout { quantity, steps, readings }))
@@ -173,29 +173,11 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The linear map from (h, 1) to what is hidden, by ridge regression: a row of weights for each number of (h, 1).
-fn fit(rows: &[(Vec<f64>, Vec<f32>)]) -> Vec<Vec<f64>> {
-    let Some((truth, h)) = rows.first() else { return Vec::new() };
-    let (outputs, inputs) = (truth.len(), h.len() + 1);
-    let (mut gram, mut rhs) = (vec![0.0; inputs * inputs], vec![0.0; inputs * outputs]);
-    for (truth, h) in rows {
-        let x: Vec<f64> = h.iter().map(|h| f64::from(*h)).chain([1.0]).collect();
-        for (i, a) in x.iter().enumerate() {
-            gram[i * inputs..][..=i].iter_mut().zip(&x).for_each(|(g, b)| *g += a * b);
-            rhs[i * outputs..][..outputs].iter_mut().zip(truth).for_each(|(r, t)| *r += a * t);
-        }
-    }
-    (0..inputs).for_each(|i| gram[i * inputs + i] += RIDGE * rows.len() as f64);
-    cholesky_solve(&mut gram, inputs, &mut rhs, outputs);
-    rhs.chunks_exact(outputs).map(<[f64]>::to_vec).collect()
-}
-
-fn apply(map: &[Vec<f64>], h: &[f32]) -> Vec<f64> {
-    let mut read = vec![0.0; map.first().map_or(0, Vec::len)];
-    for (weights, x) in map.iter().zip(h.iter().map(|h| f64::from(*h)).chain([1.0])) {
-        read.iter_mut().zip(weights).for_each(|(read, w)| *read += w * x);
-    }
-    read
+/// The linear map from h to what is hidden.
+fn fit(rows: &[(Vec<f64>, Vec<f32>)]) -> LinearMap {
+    let h: Vec<f32> = rows.iter().flat_map(|(_, h)| h).copied().collect();
+    let truth: Vec<f64> = rows.iter().flat_map(|(truth, _)| truth).copied().collect();
+    LinearMap::fit(&h, &truth, rows.len(), |_| RIDGE * rows.len() as f64)
 }
 
 #[cfg(test)]
@@ -214,14 +196,14 @@ mod tests {
         let map = fit(&rows);
         for i in 20..24 {
             let (truth, h) = (wind(i), belief(&wind(i)));
-            let reading = Reading { split: Split::Test, read: apply(&map, &h), truth, h };
+            let reading = Reading { split: Split::Test, read: map.apply(&h), truth, h };
             assert!(reading.degrees() < 1.0, "{reading:?}");
         }
-        let blind: Vec<_> = (0..9).map(|i| (wind(i), vec![0.0, 0.0, 0.7])).collect();
-        let map = fit(&blind);
+        let constant: Vec<_> = (0..9).map(|i| (wind(i), vec![0.0, 0.0, 0.7])).collect();
+        let map = fit(&constant);
         let off = (0..9).map(|i| {
             let h = vec![0.0, 0.0, 0.7];
-            Reading { split: Split::Train, read: apply(&map, &h), truth: wind(i), h }.degrees()
+            Reading { split: Split::Train, read: map.apply(&h), truth: wind(i), h }.degrees()
         });
         assert!(median(&off.collect::<Vec<_>>()) > 45.0);
     }

@@ -344,6 +344,11 @@ pub fn success(rows: &[ScoreRow]) -> f64 {
     rows.iter().filter(|row| row.success).count() as f64 / rows.len().max(1) as f64
 }
 
+/// The mean return of episodes.
+pub(crate) fn mean_return(rows: &[ScoreRow]) -> f64 {
+    rows.iter().map(|row| f64::from(row.reward)).sum::<f64>() / rows.len().max(1) as f64
+}
+
 /// The reward-free trajectory of one context and round.
 pub(crate) fn explore(
     world: &dyn Cmdp,

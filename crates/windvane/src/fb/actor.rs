@@ -1,10 +1,9 @@
 //! The actor for continuous actions: DDPG on F z, with behaviour cloning where it is asked for, or either alone.
 
 use super::config::FbConfig;
-use super::networks::{Backward, NetInput, TwoInputNet};
-use super::row::{RowActor, RowNet};
+use super::networks::conditioned_net;
 use crate::error::Result;
-use crate::nn::{Params, Weights, upload};
+use crate::nn::{ConditionedInput, ConditionedNet, Mlp, Params, RowNet, Weights, upload};
 use burn::tensor::{Device, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -89,7 +88,7 @@ impl ActorConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct Actor {
     pub(crate) params: Params,
-    net: TwoInputNet,
+    net: ConditionedNet,
     width: usize,
     unit_ball: bool,
     /// Numbers of the conditioning input that actions are linear in; 0 where the network sees them.
@@ -107,12 +106,12 @@ impl Actor {
         let mut params = Params::new(device, seed);
         let linear = if config.linear { condition } else { 0 };
         let (seen, output) = (condition - linear, action * (1 + linear));
-        let net = TwoInputNet::new(&mut params, "actor", [features, 0, seen], output, fb)?;
+        let net = conditioned_net(&mut params, "actor", [features, 0, seen], output, fb)?;
         Ok(Self { params, net, width: action, unit_ball: config.unit_ball, linear })
     }
 
     /// Actions between -1 and 1, `[rows, action]`.
-    pub(crate) fn act(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
+    pub(crate) fn act(&self, weights: &Weights, input: ConditionedInput) -> Tensor<2> {
         let u = self.unbounded(weights, input);
         if !self.unit_ball {
             return u.tanh();
@@ -122,23 +121,23 @@ impl Actor {
     }
 
     /// The same before its bound.
-    fn unbounded(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
+    fn unbounded(&self, weights: &Weights, input: ConditionedInput) -> Tensor<2> {
         if self.linear == 0 {
             return self.net.forward(weights, input);
         }
         let ([rows, _], [groups, wide]) = (input.s.dims(), input.task.dims());
         let condition = input.task.clone().narrow(1, 0, self.linear).reshape([groups, self.linear, 1]);
         let task = input.task.narrow(1, self.linear, wide - self.linear);
-        let out = self.net.forward(weights, NetInput { task, ..input }); // [rows, action * (1 + linear)]
+        let out = self.net.forward(weights, ConditionedInput { task, ..input }); // [rows, action * (1 + linear)]
         let slopes = out.clone().narrow(1, self.width, self.width * self.linear);
         let slopes = slopes.reshape([groups, rows / groups * self.width, self.linear]);
         out.narrow(1, 0, self.width) + slopes.matmul(condition).reshape([rows, self.width])
     }
 
-    /// The same actor for single rows; nothing for a network without such a form. `backward` is B with its weights.
-    pub(crate) fn row(&self, backward: (&Backward, &Weights), task: &[f32], dim: usize) -> Option<RowActor> {
+    /// The same actor for single rows, where its network has such a form ([`RowNet::new`]).
+    pub(crate) fn row(&self, b: Option<(&Mlp, &Weights)>, task: &[f32], dim: usize) -> Option<RowActor> {
         let (own, seen) = task.split_at(self.linear);
-        let net = RowNet::new(&self.net, &self.params.weights(), backward, seen, dim)?;
+        let net = RowNet::new(&self.net, &self.params.weights(), b, seen, dim)?;
         Some(RowActor { net, condition: own.to_vec(), unit_ball: self.unit_ball, action: Vec::new() })
     }
 
@@ -151,8 +150,41 @@ impl Actor {
     }
 }
 
+/// The actor with its weights, for one state at a time under one condition and task.
+#[derive(Debug)]
+pub(crate) struct RowActor {
+    net: RowNet,
+    /// The part of the conditioning input that actions are linear in; empty where the network sees it all.
+    condition: Vec<f32>,
+    unit_ball: bool,
+    action: Vec<f32>,
+}
+
+impl RowActor {
+    /// Another condition and task.
+    pub(crate) fn fix(&mut self, condition: &[f32]) {
+        let (own, seen) = condition.split_at(self.condition.len());
+        self.condition.copy_from_slice(own);
+        self.net.fix(seen);
+    }
+
+    /// The action at an encoded state.
+    pub(crate) fn act(&mut self, s: &[f32]) -> &[f32] {
+        let out = self.net.forward(s, &[]);
+        let linear = self.condition.len();
+        let (offset, slopes) = out.split_at(out.len() / (1 + linear));
+        self.action.clear();
+        self.action.extend(offset.iter().enumerate().map(|(i, offset)| {
+            let slopes = &slopes[i * linear..][..linear];
+            offset + slopes.iter().zip(&self.condition).map(|(slope, c)| slope * c).sum::<f32>()
+        }));
+        bound(&mut self.action, self.unit_ball);
+        &self.action
+    }
+}
+
 /// Bounds one row as [`Actor::act`] does.
-pub(super) fn bound(u: &mut [f32], unit_ball: bool) {
+fn bound(u: &mut [f32], unit_ball: bool) {
     if !unit_ball {
         return u.iter_mut().for_each(|x| *x = x.tanh());
     }
@@ -195,7 +227,7 @@ pub(crate) fn weighted_loss(config: &ActorConfig, advantage: Tensor<2>, off: Ten
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fb::config::NetKind;
+    use crate::fb::config::{BackwardForm, NetKind};
     use crate::nn::read;
 
     #[test]
@@ -221,7 +253,7 @@ mod tests {
         for unit_ball in [false, true] {
             let config = ActorConfig { unit_ball, ..ActorConfig::default() };
             let actor = Actor::new([2, 2, 0], (&fb, &config), 3, &device).unwrap();
-            let input = |far: f32| NetInput {
+            let input = |far: f32| ConditionedInput {
                 s: upload(vec![0.3 * far, -0.2, -far, far], [2, 2], &device),
                 a: None,
                 task: upload([1.0, -1.0, 1.0, far].repeat(2), [2, 4], &device),
@@ -238,6 +270,36 @@ mod tests {
                     assert!(!unit_ball || a[0].hypot(a[1]) <= 1.0 + 1e-5, "{a:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_actor_that_is_linear_in_its_condition_is_so_on_rows_and_tensors_alike() {
+        let device = Device::flex();
+        let fb = FbConfig { dim: 4, backward: BackwardForm::Network, ..FbConfig::default() };
+        let actor =
+            Actor::new([3, 2, 2], (&fb, &ActorConfig { linear: true, ..ActorConfig::default() }), 5, &device);
+        let actor = actor.unwrap();
+        let weights = actor.params.weights();
+        let (s, z) = ([0.3, -0.7, 0.2], [1.0, 0.5, -2.0, 0.1]);
+        let mut row = actor.row(None, &[0.0; 6], 4).unwrap();
+        let mut before_tanh = |c: [f32; 2]| {
+            let condition = [&c[..], &z].concat();
+            row.fix(&condition);
+            let got = row.act(&s).to_vec();
+            let states = upload(s.to_vec(), [1, 3], &device);
+            let input =
+                ConditionedInput { s: states, a: None, task: upload(condition, [1, 6], &device), b: None };
+            for (got, expected) in got.iter().zip(read(actor.act(&weights, input))) {
+                assert!((got - expected).abs() < 1e-5, "{got} {expected}");
+            }
+            got.iter().map(|x| x.atanh()).collect::<Vec<f32>>()
+        };
+        let [zero, left, right, both] =
+            [[0.0, 0.0], [1.0, 0.0], [0.0, -2.0], [1.0, -2.0]].map(&mut before_tanh);
+        for i in 0..2 {
+            assert!((left[i] + right[i] - zero[i] - both[i]).abs() < 1e-5);
+            assert!((left[i] - zero[i]).abs() > 1e-4, "the condition counts");
         }
     }
 }

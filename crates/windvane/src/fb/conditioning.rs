@@ -2,10 +2,10 @@
 
 use super::config::{FbConfig, ForwardForm};
 use super::on_policy;
-use super::tasks::cone_means;
 use crate::belief::contexts::{ContextConfig, ContextSampler};
 use crate::belief::{BeliefConfig, BeliefEncoder, StateEvidence, StateEvidenceSet, TransitionSet};
 use crate::data::{Replay, StateTable};
+use crate::latent::cone_means;
 use crate::linalg::mean_of_rows;
 use crate::methods::{Condition, Draw, Method};
 use crate::nn::read;
@@ -94,9 +94,16 @@ pub(crate) struct TrainingContexts {
     /// Listed states: the dynamics that the data of their groups shows, `[count * vocabulary]`, which is what heads learn from.
     pub(crate) data_dynamics: Vec<f32>,
     /// Mean directions of cones, `[count * d]`; empty without.
-    pub(crate) axes: Vec<f32>,
+    axes: Vec<f32>,
     /// The group that each comes from.
     pub(crate) groups: Vec<usize>,
+}
+
+impl TrainingContexts {
+    /// The mean direction of a context's cone, `[d]`; empty without.
+    pub(crate) fn axis(&self, context: usize, dim: usize) -> &[f32] {
+        self.axes.get(context * dim..(context + 1) * dim).unwrap_or_default()
+    }
 }
 
 /// The conditioner of `method` on listed states, and the contexts that F is trained in.

@@ -3,15 +3,15 @@
 use super::conditioning::TrainingContexts;
 use super::config::{FbConfig, ForwardForm};
 use super::loss;
-use super::networks::{Backward, ForwardValue, repeat_rows};
+use super::networks::{Backward, ForwardValue};
 use super::target::{BackedUp, Backup, Dynamics, policy};
 use super::tasks::{TaskDistribution, TaskDraws, Tasks};
 use super::tokens::TokenNet;
-use super::trainer::FbObjective;
 use crate::data::{StateTable, bad_setting};
 use crate::error::Result;
-use crate::nn::{Params, Weights, ops, read, upload, upload_indices};
+use crate::nn::{Params, Weights, ops, read, repeat_rows, upload, upload_indices};
 use crate::train::Metrics;
+use crate::train::trainer::{Objective, Total};
 use burn::tensor::{Device, Tensor};
 use rand::RngExt as _;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct ListedModel {
     backward: Backward,
     net: TokenNet,
     backup: Backup,
+    /// Rows of F for each state: one for each action, or one for U.
+    heads: usize,
     /// `[states, states]`: one-hot encodings of all states.
     one_hot: Tensor<2>,
 }
@@ -62,11 +64,16 @@ impl ListedModel {
             Some(given) => Backward::GivenTable(upload(given, [states, config.dim], device)),
             None => Backward::new(&mut params, [states, 0], &config)?,
         };
-        let output = heads(&table, &config) * config.value_head.width(config.dim);
+        let heads = match config.forward {
+            ForwardForm::Paper => table.actions,
+            ForwardForm::Predictor => 1,
+        };
+        let output = heads * config.value_head.width(config.dim);
         Ok(Self {
             net: TokenNet::new(&mut params, &table, output, &config.net)?,
             backup: Backup::new(&table, config.gamma, persistence, device),
             one_hot: Tensor::eye(states, device),
+            heads,
             config,
             table,
             params,
@@ -102,13 +109,17 @@ impl ListedModel {
         z: &Tensor<2>,
         reward: Tensor<2>,
     ) -> ForwardValue {
-        let raw = self.net.forward(weights, local, reward);
-        let rows = raw.dims()[0] * self.heads();
-        self.config.value_head.assemble(raw.reshape([rows, self.config.value_head.width(self.config.dim)]), z)
+        self.config.value_head.assemble(self.net.forward(weights, local, reward), z)
     }
 
-    fn heads(&self) -> usize {
-        heads(&self.table, &self.config)
+    /// Contexts and their tasks on the device, with the rewards of these: `[groups, vocabulary]`, `[groups, d]`, `[groups, states]`.
+    fn on_device(&self, dynamics: &[f32], tasks: &[f32], b: &Tensor<2>) -> (Dynamics, Tensor<2>, Tensor<2>) {
+        let (groups, device) = (tasks.len() / self.config.dim, self.params.device());
+        let p = upload(dynamics.to_vec(), [groups, self.table.vocabulary()], device);
+        let dynamics = self.backup.split(p);
+        let z = upload(tasks.to_vec(), [groups, self.config.dim], device);
+        let reward = self.rewards(&z, b);
+        (dynamics, z, reward)
     }
 
     /// Q of every action, `[groups, states * actions]`, from F's values, `[groups, rows]`.
@@ -133,17 +144,14 @@ impl ListedModel {
     /// its own task vector `[count * d]`: by F alone.
     pub fn action_values(&self, dynamics: &[f32], tasks: &[f32]) -> Vec<f32> {
         let (vocabulary, dim) = (self.table.vocabulary(), self.config.dim);
-        let (weights, device) = (self.params.weights(), self.params.device());
+        let weights = self.params.weights();
         let b = self.b(&weights);
         let mut values = Vec::with_capacity(tasks.len() / dim * self.table.pairs());
         for (p, z) in dynamics.chunks(CHUNK * vocabulary).zip(tasks.chunks(CHUNK * dim)) {
-            let groups = z.len() / dim;
-            let dynamics = self.backup.split(upload(p.to_vec(), [groups, vocabulary], device));
-            let z: Tensor<2> = upload(z.to_vec(), [groups, dim], device);
-            let reward = self.rewards(&z, &b);
+            let (dynamics, z, reward) = self.on_device(p, z, &b);
             let value = self.forward(&weights, self.backup.local(&dynamics), &z, reward.clone()).1;
-            let rows = self.table.states() * self.heads();
-            values.extend(read(self.q(&dynamics, value.reshape([groups, rows]), &reward)));
+            let value = value.reshape([z.dims()[0], self.table.states() * self.heads]);
+            values.extend(read(self.q(&dynamics, value, &reward)));
         }
         values
     }
@@ -152,21 +160,18 @@ impl ListedModel {
     /// under the policy for g, F(s, a, B(g)) z.
     pub fn improved_values(&self, dynamics: &[f32], tasks: &[f32]) -> Vec<f32> {
         let (vocabulary, dim, states) = (self.table.vocabulary(), self.config.dim, self.table.states());
-        let (weights, device) = (self.params.weights(), self.params.device());
+        let weights = self.params.weights();
         let b = self.b(&weights);
         let goals = GOAL_POLICIES.min(states);
         let mut values = Vec::with_capacity(tasks.len() / dim * self.table.pairs());
         for (p, z) in dynamics.chunks_exact(vocabulary).zip(tasks.chunks_exact(dim)) {
-            let dynamics = self.backup.split(upload(p.to_vec(), [1, vocabulary], device));
-            let z: Tensor<2> = upload(z.to_vec(), [1, dim], device);
-            let reward = self.rewards(&z, &b); // [1, states]
+            let (dynamics, z, reward) = self.on_device(p, z, &b);
             let best = reward.clone().topk_with_indices(goals, 1).1.reshape([goals]);
             let z_goals = b.clone().select(0, best); // [goals, d]
             let reward_goals = self.rewards(&z_goals, &b);
             let f = self.forward(&weights, self.backup.local(&dynamics), &z_goals, reward_goals).0;
             let value = ops::products(f, z) / dim as f64; // [goals * rows, 1]
-            let rows = states * self.heads();
-            let value = value.reshape([goals, rows]).max_dim(0); // [1, rows]
+            let value = value.reshape([goals, states * self.heads]).max_dim(0); // [1, rows]
             values.extend(read(self.q(&dynamics, value, &reward)));
         }
         values
@@ -176,11 +181,9 @@ impl ListedModel {
     /// discounted time in each state, F B / d, `[rows * states]`, or successor features of given ones, `[rows * d]`.
     /// Rows are states for U, which counts the state itself, and pairs of state and action for heads, which count what follows.
     pub fn measure(&self, dynamics: &[f32], z: &[f32]) -> Vec<f32> {
-        let (weights, device) = (self.params.weights(), self.params.device());
+        let weights = self.params.weights();
         let b = self.b(&weights);
-        let dynamics = self.backup.split(upload(dynamics.to_vec(), [1, dynamics.len()], device));
-        let z: Tensor<2> = upload(z.to_vec(), [1, z.len()], device);
-        let reward = self.rewards(&z, &b);
+        let (dynamics, z, reward) = self.on_device(dynamics, z, &b);
         let f = self.forward(&weights, self.backup.local(&dynamics), &z, reward).0;
         read(self.measured(f, &b))
     }
@@ -237,7 +240,8 @@ impl ListedObjective {
     }
 }
 
-impl FbObjective for ListedObjective {
+impl Objective for ListedObjective {
+    const WEIGHTS: &str = "fb/";
     type Batch = ListedBatch;
 
     fn params(&self) -> &Params {
@@ -258,7 +262,7 @@ impl FbObjective for ListedObjective {
         for _ in 0..contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
             let goals = &self.goals[context * states..][..states];
-            let axis = self.contexts.axes.get(context * dim..(context + 1) * dim).unwrap_or_default();
+            let axis = self.contexts.axis(context, dim);
             for _ in 0..tasks {
                 draws.draw(&mut rng, axis, |rng| {
                     let at = rng.random::<f32>() * goals[states - 1];
@@ -297,7 +301,7 @@ impl FbObjective for ListedObjective {
         // What is trained.
         let b = model.b(weights); // [states, d]
         let (f, own_value) = model.forward(weights, local, z, model.rewards(z, &b.clone().detach()));
-        let heads = model.heads();
+        let heads = model.heads;
         let rows = states * heads;
         let weight_rows = repeat_rows(&weight.clone().reshape([groups * states, 1]), heads); // [groups * rows, 1]
         let (immediate, per_number) = if model.has_given_features() {
@@ -314,14 +318,12 @@ impl FbObjective for ListedObjective {
         let target = target.reshape([groups * rows, width]);
         let off = (estimate - target.clone()).powf_scalar(2.0).sum_dim(1); // [groups * rows, 1]
         let size = target.powf_scalar(2.0).sum_dim(1);
-        let fb = loss::weighted_mean(off.clone() * per_number, weight_rows.clone());
-        let mut metrics: Metrics = vec![("fb", fb.clone())];
-        let mut loss = fb * config.fb_coef;
+        let mut total = Total::default();
+        total.add("fb", loss::weighted_mean(off.clone() * per_number, weight_rows.clone()), config.fb_coef);
         if model.backward.is_trained() {
             let gram = ops::products(b.clone(), b.clone()) / dim as f64; // [states, states]
-            let ortho = (gram - model.one_hot.clone()).powf_scalar(2.0).sum() / states as f64;
-            metrics.push(("ortho", ortho.clone()));
-            loss = loss + ortho * config.ortho_coef;
+            let off = (gram - model.one_hot.clone()).powf_scalar(2.0);
+            total.add("ortho", off.sum() / states as f64, config.ortho_coef);
         }
         let value_target = if heads == 1 { value } else { q.clone() }.reshape([groups * rows, 1]);
         if !model.has_given_features() {
@@ -330,33 +332,30 @@ impl FbObjective for ListedObjective {
                 let rest = (all - at_goal.powf_scalar(2.0)).clamp_min(0.0) * weight_rows.clone();
                 (rest.reshape([groups, rows]) * is_goal.clone()).sum().detach()
             };
-            let error = away(off.clone(), own_value.clone() - value_target.clone());
-            metrics.push(("error away from goal", error / (away(size, value_target.clone()) + 1e-12)));
+            let error = away(off, own_value.clone() - value_target.clone());
+            total.log("error away from goal", error / (away(size, value_target.clone()) + 1e-12));
         }
-        let counts =
-            if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
+        let counts = batch.tasks.on_log_scale(config); // [groups, 1]
         if config.value_coef > 0.0 {
             let off = (own_value.clone() - value_target.clone()).powf_scalar(2.0);
-            let value = loss::weighted_mean(off, weight_rows.clone());
-            metrics.push(("value mse", value.clone()));
-            loss = loss + value * config.value_coef;
+            total.add("value mse", loss::weighted_mean(off, weight_rows.clone()), config.value_coef);
         }
         if config.log_value_coef > 0.0 {
-            let weights = weight_rows.reshape([groups, rows]) * counts.clone();
-            let log = loss::log_value(own_value.clone(), value_target, weights.reshape([groups * rows, 1]));
-            metrics.push(("log value", log.clone()));
-            loss = loss + log * config.log_value_coef;
+            let weights = (weight_rows.reshape([groups, rows]) * counts.clone()).reshape([groups * rows, 1]);
+            let log = loss::log_value(own_value.clone(), value_target, weights);
+            total.add("log value", log, config.log_value_coef);
         }
         if config.gap_coef > 0.0 {
             let own = model.q(&batch.seen.repeated(config.tasks), own_value.reshape([groups, rows]), &reward);
             let shape = [groups * states, actions];
             let weights = (weight * counts).reshape([groups * states, 1]);
-            let gap = loss::action_gap(own.reshape(shape), q.reshape(shape), weights);
-            metrics.push(("gap", gap.clone()));
-            loss = loss + gap * config.gap_coef;
+            total.add(
+                "gap",
+                loss::action_gap(own.reshape(shape), q.reshape(shape), weights),
+                config.gap_coef,
+            );
         }
-        metrics.insert(0, ("loss", loss.clone()));
-        (loss, metrics)
+        total.finish()
     }
 }
 
@@ -373,7 +372,7 @@ impl ListedObjective {
         let ([groups, states], actions, gamma) = (reward.dims(), model.table.actions, model.config.gamma);
         let m = model.measured(f, b);
         let width = m.dims()[1];
-        if model.heads() == 1 {
+        if model.heads == 1 {
             return (value.reshape([groups, states]), m.reshape([groups, states, width]));
         }
         let q = value.reshape([groups * states, actions]);
@@ -383,13 +382,5 @@ impl ListedObjective {
         let m = m.reshape([groups * states, actions, width]) * policy.reshape([groups * states, actions, 1]);
         let m = m.sum_dim(1).reshape([groups, states, width]) * gamma;
         (v, m + model.own_rows(b).reshape([1, states, width]) * (1.0 - gamma))
-    }
-}
-
-/// Rows of F for each state: one for each action, or one for U.
-fn heads(table: &StateTable, config: &FbConfig) -> usize {
-    match config.forward {
-        ForwardForm::Paper => table.actions,
-        ForwardForm::Predictor => 1,
     }
 }

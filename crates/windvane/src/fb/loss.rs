@@ -1,5 +1,6 @@
 //! The losses of F and B: pure functions of tensors.
 
+use crate::nn::ops;
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
@@ -13,15 +14,8 @@ const GAP_TEMPERATURE: f64 = 0.1;
 pub(crate) const CONSTANTS: &[f64] = &[LOG_FLOOR, SMALLEST_TARGET, GAP_TEMPERATURE];
 
 /// Values on a log scale that keeps the sign: `asinh(v / 1e-3)`.
-pub(crate) fn log_scale<const D: usize>(v: Tensor<D>) -> Tensor<D> {
-    asinh(v / LOG_FLOOR)
-}
-
-/// asinh(x) = sign(x) ln(|x| + sqrt(x^2 + 1)).
-pub(crate) fn asinh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    let size = x.clone().abs();
-    let magnitude = (size.clone() + (size.powf_scalar(2.0) + 1.0).sqrt()).log();
-    magnitude * x.sign().detach()
+fn log_scale<const D: usize>(v: Tensor<D>) -> Tensor<D> {
+    ops::asinh(v / LOG_FLOOR)
 }
 
 /// The weighted mean of `x` under `weights` of the same shape.

@@ -14,18 +14,17 @@ pub(crate) mod networks;
 pub(crate) mod observation_objective;
 pub(crate) mod observations;
 mod on_policy;
-mod reward_kernels;
-pub(crate) mod row;
 pub(crate) mod target;
 pub(crate) mod tasks;
 mod tokens;
 pub(crate) mod trainer;
 
+use crate::nn::pair_kernels;
 pub(crate) use config::FbConfig;
 pub(crate) use listed::ListedModel;
 pub(crate) use observations::ObservationModel;
 
 /// Constants of the network on listed states that change results.
 pub(crate) fn tokens_constants() -> Vec<f64> {
-    [tokens::CONSTANTS, reward_kernels::CONSTANTS, on_policy::CONSTANTS].concat()
+    [tokens::CONSTANTS, pair_kernels::CONSTANTS, &[tokens::MOST_STATES as f64], on_policy::CONSTANTS].concat()
 }

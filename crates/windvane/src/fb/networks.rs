@@ -4,12 +4,13 @@ use super::config::{BackwardForm, FbConfig, NetKind, ValueHead};
 use crate::data::bad_setting;
 use crate::error::Result;
 use crate::features::Phi;
+use crate::latent::orthogonal;
 use crate::nn::{
-    Act, Init, Input, Items, Linear, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params, Weights, ops,
-    upload,
+    ConditionedNet, FilmConfig, FilmNet, Init, Input, Mlp, MlpConfig, PairConfig, PairNet, ParamId, Params,
+    Weights, ops, upload,
 };
+use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
-use burn::tensor::{Int, Tensor};
 use rand_distr::{Distribution as _, StandardNormal};
 use windvane_world::rng::stream;
 
@@ -59,11 +60,10 @@ impl Backward {
                     config.dim
                 )));
             }
-            BackwardForm::Orthogonal => Self::Orthogonal(upload(
-                orthogonal(features, config.dim),
-                [features, config.dim],
-                params.device(),
-            )),
+            BackwardForm::Orthogonal => {
+                let vectors = orthogonal(&mut stream(0, "fixed backward", &[]), features, config.dim);
+                Self::Orthogonal(upload(vectors, [features, config.dim], params.device()))
+            }
             BackwardForm::Fourier => {
                 let normal = StandardNormal.sample_iter(stream(0, "fixed backward", &[]));
                 let frequencies = normal.map(|x: f32| x / FIXED_LENGTH).take(dims * config.dim / 2).collect();
@@ -114,6 +114,14 @@ impl Backward {
         }
     }
 
+    /// B's network, where it is one.
+    pub(crate) fn network(&self) -> Option<&Mlp> {
+        match self {
+            Self::Network(net) => Some(net),
+            _ => None,
+        }
+    }
+
     /// Whether it is trained with F; else F is a regression on sums of fixed features.
     pub(crate) fn is_trained(&self) -> bool {
         matches!(self, Self::Network(_) | Self::Table(_))
@@ -128,23 +136,6 @@ impl Backward {
 /// (1 - gamma) F, `[rows, d]`, and its value F z / d, `[rows, 1]`.
 pub(crate) type ForwardValue = (Tensor<2>, Tensor<2>);
 
-/// Random orthogonal rows of length sqrt(`dim`), `[rows * dim]`.
-fn orthogonal(rows: usize, dim: usize) -> Vec<f32> {
-    let mut rng = stream(0, "fixed backward", &[]);
-    let mut table: Vec<f32> = Vec::with_capacity(rows * dim);
-    for _ in 0..rows {
-        let mut row: Vec<f32> = StandardNormal.sample_iter(&mut rng).take(dim).collect();
-        // Twice, because the first pass leaves rounding errors where rows are nearly parallel.
-        for before in table.chunks_exact(dim).chain(table.chunks_exact(dim)) {
-            let along = row.iter().zip(before).map(|(x, b)| x * b).sum::<f32>() / dim as f32;
-            row.iter_mut().zip(before).for_each(|(x, b)| *x -= along * b);
-        }
-        let stretch = (dim as f32 / row.iter().map(|x| x * x).sum::<f32>()).sqrt();
-        table.extend(row.iter().map(|x| x * stretch));
-    }
-    table
-}
-
 impl ValueHead {
     /// Numbers that a head gives for vectors of length `dim`.
     pub(crate) fn width(self, dim: usize) -> usize {
@@ -155,9 +146,12 @@ impl ValueHead {
         }
     }
 
-    /// From raw outputs `[rows, width]` and task vectors `z [groups, d]` with as many rows for each.
+    /// From raw outputs `[rows, heads * width]` and task vectors `z [groups, d]` with as many rows for each: `[rows * heads, ..]`.
     pub(crate) fn assemble(self, raw: Tensor<2>, z: &Tensor<2>) -> ForwardValue {
-        let ([groups, dim], [rows, _]) = (z.dims(), raw.dims());
+        let ([groups, dim], [rows, heads]) = (z.dims(), raw.dims());
+        let width = self.width(dim);
+        let rows = rows * heads / width;
+        let raw = raw.reshape([rows, width]);
         let z = z.clone().reshape([groups, 1, dim]);
         let f = raw.clone().narrow(1, 0, dim).reshape([groups, rows / groups, dim]);
         let along = (f.clone() * z.clone()).sum_dim(2) / dim as f64; // [groups, rows / groups, 1]
@@ -194,148 +188,34 @@ impl ValueHead {
     }
 }
 
-/// Every row `times` times in succession: `[rows, width]` -> `[rows * times, width]`.
-pub(crate) fn repeat_rows(x: &Tensor<2>, times: usize) -> Tensor<2> {
-    let [rows, width] = x.dims();
-    x.clone().reshape([rows, 1, width]).repeat(&[1, times, 1]).reshape([rows * times, width])
-}
-
-/// A network of (s, a) and (s, \[h; z\]), or of s and \[h; z\]: F with the action as input or with heads, U, and the actor.
-#[derive(Clone, Debug)]
-pub(crate) enum TwoInputNet {
-    /// The paper's two preprocessors and a trunk.
-    Pair(PairNet),
-    /// A state network, modulated by \[h; z\]; it also sees B(s) z, number by number and summed.
-    Film {
-        /// From \[h; z\] to gains and shifts.
-        task: Mlp,
-        film: Linear,
-        /// From the state (and the action).
-        state: Linear,
-        hidden: Linear,
-        out: Linear,
-    },
-}
-
-/// What such a network is fed.
-#[derive(Clone, Debug)]
-pub(crate) struct NetInput {
-    /// Encoded states, `[rows, features]`.
-    pub(crate) s: Tensor<2>,
-    /// Encoded actions, `[rows, width]`; nothing for heads and for U.
-    pub(crate) a: Option<Tensor<2>>,
-    /// Conditioning input and task of each group, `[groups, condition + d]`.
-    pub(crate) task: Tensor<2>,
-    /// B of the states, `[rows, d]`; for FiLM.
-    pub(crate) b: Option<Tensor<2>>,
-}
-
-impl TwoInputNet {
-    /// Adds a network called `name`, for encodings of `features` numbers, actions of `action` (0 for none) and conditions of
-    /// `condition`.
-    pub(crate) fn new(
-        params: &mut Params,
-        name: &str,
-        [features, action, condition]: [usize; 3],
-        output: usize,
-        config: &FbConfig,
-    ) -> Result<Self> {
-        let net = &config.net;
-        let state = if action == 0 { vec![features] } else { vec![features, action] };
-        Ok(match net.kind {
-            NetKind::Pair => {
-                let pair = PairConfig {
-                    left: state,
-                    right: vec![features, condition + config.dim],
-                    preprocessor: net.preprocessor.clone(),
-                    embedding: net.embedding,
-                    trunk: net.trunk.clone(),
-                    output,
-                };
-                Self::Pair(PairNet::new(params, name, &pair)?)
-            }
-            NetKind::Film => {
-                let task = MlpConfig {
-                    norm_first: false,
-                    act: Act::Relu,
-                    last: Act::Relu,
-                    ..MlpConfig::paper(&[condition + config.dim], &[net.width], net.width)
-                };
-                let input = features + action + config.dim + 1;
-                Self::Film {
-                    task: Mlp::new(params, &format!("{name}/task"), &task)?,
-                    film: Linear::new(params, &format!("{name}/film"), &[net.width], 2 * net.width)?,
-                    state: Linear::new(params, &format!("{name}/state"), &[input], net.width)?,
-                    hidden: Linear::new(params, &format!("{name}/hidden"), &[net.width], net.width)?,
-                    out: Linear::new(params, &format!("{name}/out"), &[net.width], output)?,
-                }
-            }
-        })
-    }
-
-    /// The output, `[rows, output]`.
-    pub(crate) fn forward(&self, weights: &Weights, input: NetInput) -> Tensor<2> {
-        match self {
-            Self::Pair(net) => {
-                let (left, right) = sides(input);
-                net.forward(weights, left, right)
-            }
-            Self::Film { task, film, state, hidden, out } => {
-                let NetInput { s, a, task: condition, b } = input;
-                let ([rows, _], [groups, width]) = (s.dims(), condition.dims());
-                let mut parts = vec![s];
-                parts.extend(a);
-                if let Some(b) = b {
-                    let dim = b.dims()[1];
-                    let z = condition.clone().narrow(1, width - dim, dim).reshape([groups, 1, dim]);
-                    let product = (b.reshape([groups, rows / groups, dim]) * z).reshape([rows, dim]);
-                    parts.push(product.clone() * 0.5);
-                    parts.push(product.sum_dim(1) * (3.0 / dim as f64));
-                }
-                let condition = task.forward(weights, Input::One(condition)); // [groups, width]
-                let film = film.forward(weights, Input::One(condition), Act::None);
-                let wide = film.dims()[1] / 2;
-                let part = |k: usize| film.clone().narrow(1, k * wide, wide).reshape([groups, 1, wide]);
-                let x = state.forward(weights, Input::One(Tensor::cat(parts, 1)), Act::None);
-                let x = x.reshape([groups, rows / groups, wide]) * (part(0) + 1.0) + part(1);
-                let x = burn::tensor::activation::relu(x.reshape([rows, wide]));
-                let x = hidden.forward(weights, Input::One(x), Act::Relu);
-                out.forward(weights, Input::One(x), Act::None)
-            }
+/// Adds a network called `name`, for encodings of `features` numbers, actions of `action` (0 for none) and conditions of
+/// `condition`: F with the action as input or with heads, U, or the actor.
+pub(crate) fn conditioned_net(
+    params: &mut Params,
+    name: &str,
+    [features, action, condition]: [usize; 3],
+    output: usize,
+    config: &FbConfig,
+) -> Result<ConditionedNet> {
+    let (net, condition) = (&config.net, condition + config.dim);
+    Ok(match net.kind {
+        NetKind::Pair => {
+            let pair = PairConfig {
+                left: if action == 0 { vec![features] } else { vec![features, action] },
+                right: vec![features, condition],
+                preprocessor: net.preprocessor.clone(),
+                embedding: net.embedding,
+                trunk: net.trunk.clone(),
+                output,
+            };
+            ConditionedNet::Pair(PairNet::new(params, name, &pair)?)
         }
-    }
-
-    /// One of `heads` heads for each row, `[rows, output / heads]`.
-    pub(crate) fn select(
-        &self,
-        weights: &Weights,
-        input: NetInput,
-        heads: usize,
-        index: Tensor<1, Int>,
-    ) -> Tensor<2> {
-        match self {
-            Self::Pair(net) => {
-                let (left, right) = sides(input);
-                net.select(weights, left, right, heads, index)
-            }
-            Self::Film { .. } => {
-                let all = self.forward(weights, input);
-                let [rows, output] = all.dims();
-                let width = output / heads;
-                let index = index.reshape([rows, 1, 1]).expand([rows, 1, width]);
-                all.reshape([rows, heads, width]).gather(1, index).reshape([rows, width])
-            }
+        NetKind::Film => {
+            let (input, embedding, width) = (features + action, config.dim, net.width);
+            let film = FilmConfig { input, condition, embedding, width, output };
+            ConditionedNet::Film(FilmNet::new(params, name, &film)?)
         }
-    }
-}
-
-fn sides(input: NetInput) -> (Input, Input) {
-    let right = Input::Grouped { x: input.s.clone(), items: Items::PerGroup, group: input.task };
-    let left = match input.a {
-        Some(a) => Input::Two(input.s, a),
-        None => Input::One(input.s),
-    };
-    (left, right)
+    })
 }
 
 #[cfg(test)]
@@ -364,17 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn orthogonal_vectors_have_the_length_of_b_and_no_products() {
-        let (rows, dim) = (30, 32);
-        let table = orthogonal(rows, dim);
-        for (i, a) in table.chunks_exact(dim).enumerate() {
-            for (j, b) in table.chunks_exact(dim).enumerate() {
-                let product = a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>() / dim as f32;
-                assert!((product - f32::from(u8::from(i == j))).abs() < 1e-5, "{i} {j}: {product}");
-            }
-        }
+    fn more_states_than_numbers_have_no_orthogonal_vectors() {
         let device = Device::flex();
         let config = FbConfig { dim: 8, backward: BackwardForm::Orthogonal, ..FbConfig::default() };
+        assert!(Backward::new(&mut Params::new(&device, 0), [8, 0], &config).is_ok());
         assert!(Backward::new(&mut Params::new(&device, 0), [9, 0], &config).is_err());
     }
 

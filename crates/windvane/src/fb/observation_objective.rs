@@ -4,15 +4,18 @@ use super::actor::{ActorKind, ddpg_loss, weighted_loss};
 use super::conditioning::TrainingContexts;
 use super::config::Aggregate;
 use super::loss;
-use super::networks::{ForwardValue, TwoInputNet, repeat_rows};
-use super::observations::{ObservationModel, States, in_groups};
+use super::networks::ForwardValue;
+use super::observations::{ObservationModel, States};
 use super::target::policy;
 use super::tasks::{TaskDistribution, TaskDraws, Tasks, of_goals};
-use super::trainer::FbObjective;
 use crate::data::Replay;
 use crate::data::replay::Transitions;
-use crate::nn::{Adam, AdamConfig, Params, Weights, ops, upload, upload_indices};
+use crate::nn::{
+    Adam, AdamConfig, ConditionedNet, Params, Weights, join_groups, mean_of, ops, repeat_rows, upload,
+    upload_indices,
+};
 use crate::train::Metrics;
+use crate::train::trainer::{Objective, Total};
 use burn::tensor::Tensor;
 use rand::RngExt as _;
 use std::sync::Arc;
@@ -45,8 +48,8 @@ pub(crate) struct ObservationBatch {
     tasks: Tasks,
     /// 1 for transitions whose task is made of their own future, `[rows, 1]`.
     own: Tensor<2>,
-    /// Noise of the actor's actions at each depth of the target.
-    noise: Vec<Tensor<2>>,
+    /// Noise of the actor's actions at the last of these; zeros where there is no actor.
+    noise: Tensor<2>,
 }
 
 impl ObservationObjective {
@@ -69,28 +72,24 @@ impl ObservationObjective {
     }
 
     /// The target's F (times 1 - gamma) at the action that its policy takes in `states`, `[rows, d]`: by each net, or their mean.
-    fn ahead(&self, frozen: &Weights, states: &States, noise: Option<&Tensor<2>>) -> Vec<Tensor<2>> {
+    fn ahead(&self, frozen: &Weights, states: &States, noise: &Tensor<2>) -> Vec<Tensor<2>> {
         let model = &self.model;
-        if let (Some(_), Some(noise)) = (&model.actor, noise) {
+        if model.actor.is_some() {
             let a = self.policy_action(states, noise);
             let f = model.forward.iter().map(|net| model.with_action(frozen, net, states, a.clone()).0);
             return self.joined(f.collect());
         }
         let (rows, dim) = (states.s.dims()[0], model.config.dim);
-        let (f, values): (Vec<_>, Vec<_>) =
-            model.forward.iter().map(|net| model.all_actions(frozen, net, states)).unzip();
-        let (z, f) = (model.z(states), self.joined(f));
+        let all = model.forward.iter().map(|net| model.all_actions(frozen, net, states));
+        let (f, q): (Vec<_>, Vec<_>) = all.unzip();
+        let (z, f, n) = (model.z(states), self.joined(f), q[0].dims()[0] / rows);
         if let [mean] = &f[..]
             && model.config.temperature == 0.0
             && z.dims()[0] == rows
         {
-            let all = mean.dims()[0] / rows * dim;
-            return vec![ops::greedy_heads(mean.clone().reshape([rows, all]), z)];
+            return vec![ops::greedy_heads(mean.clone().reshape([rows, n * dim]), z)];
         }
-        let n = f.first().map_or(1, |f| f.dims()[0] / rows);
-        let q = values.into_iter().reduce(|a, b| a + b);
-        let Some(q) = q else { return f };
-        let policy = policy(q.reshape([rows, n]) / model.forward.len() as f64, model.config.temperature);
+        let policy = policy(mean_of(q).reshape([rows, n]), model.config.temperature);
         let chosen = |f: Tensor<2>| {
             let f = f.reshape([rows, n, dim]) * policy.clone().reshape([rows, n, 1]);
             f.sum_dim(1).reshape([rows, dim])
@@ -100,9 +99,8 @@ impl ObservationObjective {
 
     /// The targets of all nets as one where their mean is asked for.
     fn joined(&self, f: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
-        let nets = f.len() as f64;
         match self.model.config.aggregate {
-            Aggregate::Mean => f.into_iter().reduce(|a, b| a + b).map(|sum| sum / nets).into_iter().collect(),
+            Aggregate::Mean => vec![mean_of(f)],
             Aggregate::Min => f,
         }
     }
@@ -112,22 +110,18 @@ impl ObservationObjective {
     fn own(
         &self,
         weights: &Weights,
-        net: &TwoInputNet,
+        net: &ConditionedNet,
         batch: &ObservationBatch,
         states: &States,
     ) -> ForwardValue {
         let model = &self.model;
-        let head = model.config.value_head;
         match (&model.predictor, model.codec.actions.n_actions()) {
             // U of where the action led.
-            (Some(_), _) => {
-                let raw = net.forward(weights, model.input(weights, states, None));
-                head.assemble(raw, &model.z(states))
-            }
+            (Some(_), _) => model.heads(weights, net, states),
             (None, Some(n)) => {
                 let input = model.input(weights, &batch.from, None);
                 let raw = net.select(weights, input, n, batch.transitions.index.clone());
-                head.assemble(raw, &model.z(&batch.from))
+                model.config.value_head.assemble(raw, &model.z(&batch.from))
             }
             (None, None) => model.with_action(weights, net, &batch.from, batch.transitions.a.clone()),
         }
@@ -138,7 +132,7 @@ impl ObservationObjective {
     fn bootstraps(&self, frozen: &Weights, batch: &ObservationBatch) -> Vec<Vec<Tensor<2>>> {
         let (model, gamma) = (&self.model, f64::from(self.model.config.gamma));
         let Some(last) = batch.rollout.last() else { return Vec::new() };
-        let mut ahead = vec![self.ahead(frozen, last, batch.noise.last())];
+        let mut ahead = vec![self.ahead(frozen, last, &batch.noise)];
         for next in batch.rollout[1..].iter().rev() {
             let here = model.b(frozen, &next.s) * (1.0 - gamma); // [rows, d]
             let after = ahead.last().into_iter().flatten();
@@ -212,7 +206,8 @@ impl ObservationObjective {
     }
 }
 
-impl FbObjective for ObservationObjective {
+impl Objective for ObservationObjective {
+    const WEIGHTS: &str = "fb/";
     type Batch = ObservationBatch;
 
     fn params(&self) -> &Params {
@@ -231,7 +226,7 @@ impl FbObjective for ObservationObjective {
         self.model.actor.as_mut().map(|actor| &mut actor.params).zip(self.actor_adam.as_mut())
     }
 
-    fn learns_values(&self) -> bool {
+    fn is_trained(&self) -> bool {
         self.model.actor.is_none() || self.model.actor_config.kind != ActorKind::Cloning
     }
 
@@ -241,14 +236,13 @@ impl FbObjective for ObservationObjective {
         let mut rng = stream(self.seed, "fb-batch", &[step]);
         let mut draws = TaskDraws::new(config, &self.distribution, 0);
         let (mut chosen, mut rows) = (Vec::new(), Vec::new());
-        let (mut own, mut goals, mut usual) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut own, mut goals, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let discount = f64::from(config.gamma).ln();
         let later = |rng: &mut Rng| 1 + ((1.0 - rng.random::<f64>()).ln() / discount) as usize;
         for _ in 0..config.contexts {
             let context = rng.random_range(0..self.contexts.groups.len());
             let group = self.contexts.groups[context];
-            let axis =
-                self.contexts.axes.get(context * config.dim..(context + 1) * config.dim).unwrap_or_default();
+            let axis = self.contexts.axis(context, config.dim);
             for _ in 0..config.tasks {
                 let first = rows.len();
                 rows.extend((0..config.transitions).map(|_| replay.draw(&mut rng, group)));
@@ -269,7 +263,7 @@ impl FbObjective for ObservationObjective {
                     if own[first] > 0.0 { replay.later(from, later(&mut rng)) as i64 } else { state }
                 }));
                 if config.centred_goals {
-                    usual.extend(
+                    others.extend(
                         (0..config.hindsight_states).map(|_| replay.draw_state(&mut rng, group) as i64),
                     );
                 }
@@ -278,11 +272,11 @@ impl FbObjective for ObservationObjective {
         }
         let weights = model.params.weights();
         let b = |rows| model.b(&weights, &replay.encoded(upload_indices(rows, device))); // [tasks * states, d]
-        let usual = config.centred_goals.then(|| b(usual));
+        let others = config.centred_goals.then(|| b(others));
         let tasks = draws.on_device(device, None, |single| {
             let states = config.hindsight_states;
             let goals = if states == 1 { model.b(&weights, &replay.encoded(single)) } else { b(goals) };
-            of_goals(goals, usual, states)
+            of_goals(goals, others, states)
         });
         let own = upload(own, [rows.len(), 1], device);
         let transitions = replay.transitions(replay.rows(&rows));
@@ -295,77 +289,57 @@ impl FbObjective for ObservationObjective {
             None => tasks.z.clone(),
         };
         let h = pick(&self.beliefs);
-        let depth = if model.predictor.is_some() { config.target_depth } else { 1 };
-        let width = model.codec.actions.width();
-        let noise = (0..depth).map(|_| match &model.actor {
-            Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
-            None => Tensor::zeros([1, width], device),
-        });
-        let noise: Vec<Tensor<2>> = noise.collect();
-        let to = States {
-            obs: transitions.next_obs.clone(),
-            s: transitions.next.clone(),
+        let at = |obs: &Tensor<2>, s: &Tensor<2>| States {
+            obs: obs.clone(),
+            s: s.clone(),
             task: task.clone(),
             h: h.clone(),
         };
-        let mut rollout = vec![to];
+        let width = model.codec.actions.width();
+        let mut draw_noise = || match &model.actor {
+            Some(actor) => actor.noise(&model.actor_config, &mut rng, rows.len()),
+            None => Tensor::zeros([1, width], device),
+        };
+        let mut noise = draw_noise();
+        let mut here = at(&transitions.next_obs, &transitions.next);
+        let mut rollout = vec![here.clone()];
         if let Some(predictor) = &model.predictor {
-            for noise in &noise[1..] {
-                let here = &rollout[rollout.len() - 1];
-                let a = self.policy_action(here, noise);
-                rollout.push(model.after(predictor, here, a));
+            for _ in 1..config.target_depth {
+                noise = draw_noise();
+                here = model.after(predictor, &here, self.policy_action(&here, &noise));
+                rollout.push(here.clone());
             }
         }
-        ObservationBatch {
-            noise,
-            rollout,
-            from: States { obs: transitions.obs.clone(), s: transitions.s.clone(), task, h },
-            transitions,
-            tasks,
-            own,
-        }
+        let from = at(&transitions.obs, &transitions.s);
+        ObservationBatch { from, rollout, transitions, tasks, own, noise }
     }
 
     fn loss(&self, batch: &ObservationBatch, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
         let (model, config) = (&self.model, &self.model.config);
         let (dim, gamma) = (config.dim as f64, f64::from(config.gamma));
-        let Tasks { z, is_goal } = &batch.tasks;
+        let z = &batch.tasks.z;
         let [groups, _] = z.dims();
         // Pairs are of states that the data visits; features that are given make a regression of every state of the rollout.
         let trained = if model.backward.is_trained() { 1 } else { batch.rollout.len() };
         let states = States::joined(&batch.rollout[..trained]);
         let rows = states.s.dims()[0];
         let z_rows = repeat_rows(z, rows / groups); // [rows, d]
-        let not_terminal = &batch.transitions.not_terminal; // [transitions, 1]
-        let not_terminal: Vec<_> = (0..trained)
-            .map(|i| if i == 0 { not_terminal.clone() } else { not_terminal.ones_like() })
-            .collect();
-        let not_terminal = in_groups(&not_terminal, groups); // [rows, 1]
+        let mut not_terminal = vec![batch.transitions.not_terminal.ones_like(); trained]; // [transitions, 1]
+        not_terminal[0] = batch.transitions.not_terminal.clone();
+        let not_terminal = join_groups(&not_terminal, groups); // [rows, 1]
 
         let target_b = model.b(frozen, &states.s); // [rows, d]
         let ahead = self.bootstraps(frozen, batch); // [transitions, d] at each state of the rollout by each net
         let of_net = |net: usize| ahead[..trained].iter().map(|f| f[net].clone()).collect::<Vec<_>>();
-        let ahead: Vec<Tensor<2>> = (0..ahead[0].len()).map(|net| in_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
-        let nets = ahead.len() as f64;
-        let mean_ahead =
-            ahead.iter().cloned().reduce(|a, b| a + b).map_or_else(|| target_b.clone(), |sum| sum / nets);
-        let mean_ahead = mean_ahead * not_terminal.clone();
+        let ahead: Vec<Tensor<2>> =
+            (0..ahead[0].len()).map(|net| join_groups(&of_net(net), groups)).collect(); // [rows, d] by each net
+        let mean_ahead = mean_of(ahead.iter().cloned()) * not_terminal.clone();
         let reward = (target_b.clone() * z_rows.clone()).sum_dim(1) / dim; // [rows, 1]
         let bootstrap = (mean_ahead.clone() * z_rows).sum_dim(1) / dim;
         let value_target = reward * (1.0 - gamma) + bootstrap * gamma; // [rows, 1]
 
         let b = model.b(weights, &states.s); // [rows, d]
-        let mut metrics: Metrics = vec![("q", value_target.clone().mean())];
-        let counts =
-            if config.log_losses_on_all_tasks { is_goal.clone() * 0.0 + 1.0 } else { is_goal.clone() };
-        let counts = repeat_rows(&counts, rows / groups); // [rows, 1]
-        let add = |name: &'static str, part: Tensor<1>, metrics: &mut Metrics| match metrics
-            .iter_mut()
-            .find(|m| m.0 == name)
-        {
-            Some((_, sum)) => *sum = sum.clone() + part,
-            None => metrics.push((name, part)),
-        };
+        let counts = repeat_rows(&batch.tasks.on_log_scale(config), rows / groups); // [rows, 1]
         let own = model.forward.iter().map(|net| self.own(weights, net, batch, &states)); // [rows, d], [rows, 1]
         let (f, values): (Vec<_>, Vec<_>) = own.unzip();
         let fb = if model.backward.is_trained() {
@@ -375,29 +349,27 @@ impl FbObjective for ObservationObjective {
             let target = target_b * (1.0 - gamma) + mean_ahead * gamma; // [rows, d]
             let off = |f: Tensor<2>| (f - target.clone()).powf_scalar(2.0).sum_dim(1).mean();
             f.into_iter().map(off).fold(Tensor::zeros([1], &z.device()), |sum, off| sum + off)
-        } / dim;
-        metrics.push(("fb", fb.clone()));
-        let mut loss = fb * config.fb_coef;
+        };
+        let mut total = Total::default();
+        total.log("q", value_target.clone().mean());
+        total.add("fb", fb / dim, config.fb_coef);
         for value in values {
             if config.value_coef > 0.0 {
-                let off = (value.clone() - value_target.clone()).powf_scalar(2.0).mean();
-                add("value mse", off.clone(), &mut metrics);
-                loss = loss + off * config.value_coef;
+                let off = (value.clone() - value_target.clone()).powf_scalar(2.0);
+                total.add("value mse", off.mean(), config.value_coef);
             }
             if config.log_value_coef > 0.0 {
-                let off = loss::log_value(value, value_target.clone(), counts.clone());
-                add("log value", off.clone(), &mut metrics);
-                loss = loss + off * config.log_value_coef;
+                let log = loss::log_value(value, value_target.clone(), counts.clone());
+                total.add("log value", log, config.log_value_coef);
             }
         }
         if model.backward.is_trained() {
             let ortho = ops::ortho_loss(b) / dim;
             // Orthonormal features have a mean squared product of d between two states; 0 is right.
-            metrics.push(("ortho error", ortho.clone() * 2.0 + 1.0));
-            loss = loss + ortho * config.ortho_coef;
+            total.log("ortho error", ortho.clone() * 2.0 + 1.0);
+            total.weigh(ortho, config.ortho_coef);
         }
-        metrics.insert(0, ("loss", loss.clone()));
-        (loss, metrics)
+        total.finish()
     }
 
     fn actor_step(&mut self, batch: &ObservationBatch, scale: f32) -> Metrics {

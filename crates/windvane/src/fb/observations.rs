@@ -3,13 +3,15 @@
 use super::actor::{Actor, ActorConfig, ActorKind};
 use super::conditioning::Known;
 use super::config::{FbConfig, ForwardForm, NetKind};
-use super::networks::{Backward, ForwardValue, NetInput, TwoInputNet, repeat_rows};
+use super::networks::{Backward, ForwardValue, conditioned_net};
 use crate::belief::TransitionSet;
 use crate::data::Codec;
 use crate::data::encoder::DeviceCodec;
 use crate::error::Result;
 use crate::features::Phi;
-use crate::nn::{Params, Weights, read, upload};
+use crate::nn::{
+    ConditionedInput, ConditionedNet, Params, Weights, join_groups, mean_of, read, repeat_rows, upload,
+};
 use burn::tensor::{Device, Tensor};
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ pub(crate) struct ObservationModel {
     pub(super) constants: DeviceCodec,
     pub(crate) params: Params,
     pub(crate) backward: Backward,
-    pub(crate) forward: Vec<TwoInputNet>,
+    pub(crate) forward: Vec<ConditionedNet>,
     /// Chooses vectors; nothing where the best of `choices` is taken.
     pub(crate) actor: Option<Actor>,
     /// Encodings of the actions to choose from, `[n, width]`; nothing with an actor.
@@ -57,24 +59,10 @@ impl States {
     pub(super) fn joined(all: &[Self]) -> Self {
         let [groups, _] = all[0].task.dims();
         let join = |part: fn(&Self) -> &Tensor<2>| {
-            in_groups(&all.iter().map(|states| part(states).clone()).collect::<Vec<_>>(), groups)
+            join_groups(&all.iter().map(|states| part(states).clone()).collect::<Vec<_>>(), groups)
         };
         Self { obs: join(|states| &states.obs), s: join(|states| &states.s), ..all[0].clone() }
     }
-}
-
-/// Rows of several tensors `[groups * n, width]` as one, `[groups * sum of n, width]`: those of a group stay together.
-pub(super) fn in_groups(all: &[Tensor<2>], groups: usize) -> Tensor<2> {
-    if let [one] = all {
-        return one.clone();
-    }
-    let grouped = |x: &Tensor<2>| {
-        let [rows, width] = x.dims();
-        x.clone().reshape([groups, rows / groups, width])
-    };
-    let all = Tensor::cat(all.iter().map(grouped).collect(), 1);
-    let [_, rows, width] = all.dims();
-    all.reshape([groups * rows, width])
 }
 
 impl ObservationModel {
@@ -106,7 +94,7 @@ impl ObservationModel {
         };
         let output = heads * config.value_head.width(config.dim);
         let forward = (0..config.ensemble).map(|i| {
-            TwoInputNet::new(&mut params, &format!("f{i}"), [features, action, condition], output, &config)
+            conditioned_net(&mut params, &format!("f{i}"), [features, action, condition], output, &config)
         });
         let forward = forward.collect::<Result<_, _>>()?;
         let (actor_net, choices) = if n_actions.is_none() && actor.kind != ActorKind::Candidates {
@@ -149,9 +137,9 @@ impl ObservationModel {
         self.backward.forward(weights, s, self.config.dim)
     }
 
-    pub(super) fn input(&self, weights: &Weights, states: &States, a: Option<Tensor<2>>) -> NetInput {
+    pub(super) fn input(&self, weights: &Weights, states: &States, a: Option<Tensor<2>>) -> ConditionedInput {
         let b = (self.config.net.kind == NetKind::Film).then(|| self.b(weights, &states.s));
-        NetInput { s: states.s.clone(), a, task: states.task.clone(), b }
+        ConditionedInput { s: states.s.clone(), a, task: states.task.clone(), b }
     }
 
     /// The task vectors of groups, `[groups, d]`.
@@ -173,7 +161,12 @@ impl ObservationModel {
     }
 
     /// F (times 1 - gamma) and value of every action to choose from in states, `[rows * n, ..]`, by one net.
-    pub(super) fn all_actions(&self, weights: &Weights, net: &TwoInputNet, states: &States) -> ForwardValue {
+    pub(super) fn all_actions(
+        &self,
+        weights: &Weights,
+        net: &ConditionedNet,
+        states: &States,
+    ) -> ForwardValue {
         let as_input = self.predictor.is_some() || self.codec.actions.n_actions().is_none();
         if let Some(choices) = self.choices.as_ref().filter(|_| as_input) {
             let ([n, _], [rows, _]) = (choices.dims(), states.s.dims());
@@ -181,35 +174,33 @@ impl ObservationModel {
             let states = States { obs, s, ..states.clone() };
             return self.with_action(weights, net, &states, choices.clone().repeat(&[rows, 1]));
         }
-        let head = self.config.value_head;
+        self.heads(weights, net, states)
+    }
+
+    /// F (times 1 - gamma) and value in states by one net that takes no action: of every head, or of U.
+    pub(super) fn heads(&self, weights: &Weights, net: &ConditionedNet, states: &States) -> ForwardValue {
         let raw = net.forward(weights, self.input(weights, states, None));
-        let [rows, width] = raw.dims();
-        let one = head.width(self.config.dim);
-        head.assemble(raw.reshape([rows * width / one, one]), &self.z(states))
+        self.config.value_head.assemble(raw, &self.z(states))
     }
 
     /// F (times 1 - gamma) and value of encoded actions `a` in states, by one net.
     pub(super) fn with_action(
         &self,
         weights: &Weights,
-        net: &TwoInputNet,
+        net: &ConditionedNet,
         states: &States,
         a: Tensor<2>,
     ) -> ForwardValue {
-        let raw = match &self.predictor {
-            Some(predictor) => {
-                let after = self.after(predictor, states, a);
-                net.forward(weights, self.input(weights, &after, None))
-            }
-            None => net.forward(weights, self.input(weights, states, Some(a))),
-        };
+        if let Some(predictor) = &self.predictor {
+            return self.heads(weights, net, &self.after(predictor, states, a));
+        }
+        let raw = net.forward(weights, self.input(weights, states, Some(a)));
         self.config.value_head.assemble(raw, &self.z(states))
     }
 
     /// The mean over the nets of what `of` gives for each.
-    pub(super) fn mean(&self, of: impl Fn(&TwoInputNet) -> Tensor<2>) -> Tensor<2> {
-        let sum = self.forward.iter().map(of).reduce(|a, b| a + b);
-        sum.map_or_else(|| Tensor::zeros([1, 1], self.params.device()), |sum| sum / self.forward.len() as f64)
+    pub(super) fn mean(&self, of: impl Fn(&ConditionedNet) -> Tensor<2>) -> Tensor<2> {
+        mean_of(self.forward.iter().map(of))
     }
 
     /// Mean value of each action to choose from in states, `[rows * n]`.
@@ -251,18 +242,5 @@ impl ObservationModel {
             task: upload(task, [count, width], device),
             h: (dim > 0).then(|| upload(beliefs, [count, dim], device)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_of_a_group_stay_together() {
-        let device = Device::flex();
-        let first: Tensor<2> = upload(vec![1.0, 2.0, 3.0, 4.0], [4, 1], &device); // groups 1 2 | 3 4
-        let second = upload(vec![5.0, 6.0], [2, 1], &device); // 5 | 6
-        assert_eq!(read(in_groups(&[first, second], 2)), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0]);
     }
 }

@@ -1,8 +1,7 @@
 //! Bellman backups on listed states, on the device: value iteration through given dynamics, then the measure of its policy.
 
-use super::networks::repeat_rows;
 use crate::data::StateTable;
-use crate::nn::{ops, upload, upload_indices};
+use crate::nn::{ops, repeat_rows, upload, upload_indices};
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
 
 /// The graph of a state table, on the device.

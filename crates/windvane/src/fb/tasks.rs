@@ -41,16 +41,6 @@ impl TaskDistribution {
     }
 }
 
-/// The mean directions of cones: centred beliefs, filled up to d with zeros.
-pub(crate) fn cone_means(centred: &[f32], width: usize, dim: usize) -> Vec<f32> {
-    let mut means = Vec::with_capacity(centred.len() / width.max(1) * dim);
-    for h in centred.chunks_exact(width.max(1)) {
-        means.extend_from_slice(h);
-        means.resize(means.len() + dim - width, 0.0);
-    }
-    means
-}
-
 /// Task vectors being drawn, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskDraws<'a> {
@@ -76,6 +66,13 @@ pub(crate) struct Tasks {
     pub(crate) z: Tensor<2>,
     /// 1 for goals, `[tasks, 1]`.
     pub(crate) is_goal: Tensor<2>,
+}
+
+impl Tasks {
+    /// 1 for tasks that losses on a log scale are taken on, `[tasks, 1]`.
+    pub(crate) fn on_log_scale(&self, config: &FbConfig) -> Tensor<2> {
+        if config.log_losses_on_all_tasks { self.is_goal.clone() * 0.0 + 1.0 } else { self.is_goal.clone() }
+    }
 }
 
 impl<'a> TaskDraws<'a> {
@@ -137,14 +134,14 @@ impl<'a> TaskDraws<'a> {
     }
 }
 
-/// Task vectors of goals: the mean of `b`, B of `states` states for each, less that of as many `usual` ones, at length sqrt(d);
+/// Task vectors of goals: the mean of `b`, B of `states` states for each, less that of as many `others`, at length sqrt(d);
 /// both `[tasks * states, d]`.
-pub(crate) fn of_goals(b: Tensor<2>, usual: Option<Tensor<2>>, states: usize) -> Tensor<2> {
+pub(crate) fn of_goals(b: Tensor<2>, others: Option<Tensor<2>>, states: usize) -> Tensor<2> {
     let [rows, dim] = b.dims();
     let mean =
         |b: Tensor<2>| b.reshape([rows / states, states, dim]).mean_dim(1).reshape([rows / states, dim]);
-    let z = match usual {
-        Some(usual) => mean(b) - mean(usual),
+    let z = match others {
+        Some(others) => mean(b) - mean(others),
         None if states == 1 => return b,
         None => mean(b),
     };
@@ -172,7 +169,7 @@ mod tests {
     fn centred_goals_say_what_a_future_has_beyond_its_context() {
         let device = Device::flex();
         let two = |values: [f32; 4]| upload::<2>(values.to_vec(), [2, 2], &device);
-        let z = |usual| read(of_goals(two([3.0, 5.0, 1.0, 5.0]), usual, 2));
+        let z = |others| read(of_goals(two([3.0, 5.0, 1.0, 5.0]), others, 2));
         let near =
             |z: Vec<f32>, expected: [f32; 2]| z.iter().zip(expected).all(|(z, e)| (z - e).abs() < 1e-5);
         let long = 2.0_f32.sqrt();

@@ -1,10 +1,11 @@
 //! The network of F on listed states: a token for each state, with the dynamics around it, joined with a task.
 
 use super::config::NetConfig;
-use super::reward_kernels::RewardKernels;
 use crate::data::StateTable;
 use crate::error::Result;
-use crate::nn::{Act, Init, Input, Linear, ParamId, Params, SetConfig, SetTransformer, Weights, ops};
+use crate::nn::{
+    Act, Init, Input, Linear, PairKernels, ParamId, Params, SetConfig, SetTransformer, Weights, norm, ops,
+};
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
 
@@ -14,6 +15,8 @@ const DYNAMICS: f64 = 3.0;
 const HEADS: usize = 4;
 /// Share of the parts that describe a task beside the states it rewards most.
 const OTHER_PARTS: f64 = 0.3;
+/// Most states for which there are kernels of rewards: they cost states^2 for each task.
+pub(super) const MOST_STATES: usize = 256;
 /// Constants that change results.
 pub(super) const CONSTANTS: &[f64] = &[DYNAMICS, HEADS as f64, OTHER_PARTS];
 
@@ -31,7 +34,7 @@ pub(super) struct TokenNet {
     rewarded: Linear,
     proportional: Linear,
     whole: Linear,
-    kernels: Option<RewardKernels>,
+    kernels: Option<PairKernels>,
     sharpness: ParamId,
     norm1: (ParamId, ParamId),
     hidden1: Linear,
@@ -53,37 +56,29 @@ impl TokenNet {
         let (states, actions) = (table.states(), table.actions);
         let NetConfig { width, head_width, blocks, reward_kernels, .. } = *config;
         let set = SetConfig { input: 4 * actions, width, heads: HEADS, blocks, hidden: 2 * width };
-        let displacements = table.displacements(params.device());
         let tokens = SetTransformer::new(params, "f/tokens", &set)?;
-        let tokens = tokens.with_places(params, "f/tokens", displacements)?;
-        let kernels = RewardKernels::new(params, table, [reward_kernels, width, head_width])?;
-        let mut linear =
-            |name: &str, input: usize| Linear::new(params, &format!("f/{name}"), &[input], head_width);
-        let [state, rewarded, proportional, whole] = [
-            linear("state", width)?,
-            linear("rewarded", width)?,
-            linear("proportional", width)?,
-            linear("whole", width)?,
-        ];
-        let [hidden1, hidden2] = [linear("hidden1", head_width)?, linear("hidden2", head_width)?];
-        let mut norm = |name: &str| -> Result<_> {
-            let gain = params.add(&format!("f/{name}/gain"), [1, head_width], Init::Constant(1.0))?;
-            Ok((gain, params.add(&format!("f/{name}/shift"), [1, head_width], Init::Constant(0.0))?))
+        let tokens = tokens.with_places(params, "f/tokens", table.displacements(params.device()))?;
+        let kernels = (reward_kernels > 0 && states <= MOST_STATES).then(|| {
+            let displacements = table.displacements(params.device());
+            PairKernels::new(params, "f/kernels", displacements, [reward_kernels, width, head_width])
+        });
+        let kernels = kernels.transpose()?;
+        let mut linear = |name: &str, input: usize, output: usize| {
+            Linear::new(params, &format!("f/{name}"), &[input], output)
         };
-        let (norm1, norm2) = (norm("norm1")?, norm("norm2")?);
         Ok(Self {
-            sharpness: params.add("f/sharpness", [1, 1], Init::Constant(2.5))?,
-            out: Linear::new(params, "f/out", &[head_width], output)?,
             tokens,
-            state,
-            rewarded,
-            proportional,
-            whole,
             kernels,
-            norm1,
-            hidden1,
-            norm2,
-            hidden2,
+            state: linear("state", width, head_width)?,
+            rewarded: linear("rewarded", width, head_width)?,
+            proportional: linear("proportional", width, head_width)?,
+            whole: linear("whole", width, head_width)?,
+            hidden1: linear("hidden1", head_width, head_width)?,
+            hidden2: linear("hidden2", head_width, head_width)?,
+            out: linear("out", head_width, output)?,
+            norm1: norm(params, "f/norm1", head_width)?,
+            norm2: norm(params, "f/norm2", head_width)?,
+            sharpness: params.add("f/sharpness", [1, 1], Init::Constant(2.5))?,
             states,
             head_width,
         })

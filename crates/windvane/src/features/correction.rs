@@ -40,26 +40,6 @@ impl Default for CorrectionConfig {
     }
 }
 
-impl CorrectionConfig {
-    /// What means nothing.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let positive = [
-            ("width", self.width as f64),
-            ("steps", self.steps as f64),
-            ("batch", self.batch as f64),
-            ("rate", f64::from(self.rate)),
-            ("clip", f64::from(self.clip)),
-        ];
-        if let Some((name, value)) = positive.iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
-            return Err(format!("\"correction.{name}\" is {value}; expected more than 0"));
-        }
-        if !(self.weight.is_finite() && self.weight >= 0.0) {
-            return Err(format!("\"correction.weight\" is {}; expected a number of at least 0", self.weight));
-        }
-        Ok(())
-    }
-}
-
 /// Transitions as classifiers see them, row by row.
 #[derive(Clone, Debug, Default)]
 pub struct Transitions {
@@ -165,10 +145,7 @@ impl Corrector {
     pub(crate) fn export(&self, file: &mut TensorFile) -> ExportedCorrector {
         let rows = self.weights.len();
         let mut put = |name: &str, values: &[f32]| {
-            file.insert(
-                format!("correction/{name}"),
-                &upload(values.to_vec(), [rows, values.len() / rows], &self.device),
-            );
+            file.insert_values(format!("correction/{name}"), values.to_vec(), [rows, values.len() / rows]);
         };
         put("sa", &self.data.sa);
         put("next", &self.data.next);
@@ -183,11 +160,15 @@ impl Corrector {
     }
 
     /// Reads back what [`Corrector::export`] wrote.
-    pub(crate) fn import(exported: ExportedCorrector, file: &TensorFile, device: &Device) -> Option<Self> {
-        let values = |name: &str| file.values(&format!("correction/{name}")).map(<[f32]>::to_vec);
+    pub(crate) fn import(
+        exported: ExportedCorrector,
+        file: &TensorFile,
+        device: &Device,
+    ) -> Result<Self, LearnError> {
+        let values = |name: &str| file.vector(&format!("correction/{name}"));
         let ExportedCorrector { config, width, next_width, seed } = exported;
         let data = Transitions { width, sa: values("sa")?, next_width, next: values("next")? };
-        Some(Self::new(config, data, values("weights")?, values("features")?, seed, device))
+        Ok(Self::new(config, data, values("weights")?, values("features")?, seed, device))
     }
 }
 

@@ -8,16 +8,14 @@
 pub mod correction;
 mod trainer;
 
-pub use trainer::PhiTrainer;
+pub(crate) use trainer::PhiObjective;
 
 use crate::data::{Replay, StateTable};
 use crate::error::LearnError;
 use crate::linalg::eigen;
 use crate::methods::hilp::HilpConfig;
 use crate::methods::lap::LapConfig;
-use crate::nn::{
-    Input, Mlp, MlpConfig, NnError, Params, TensorFile, Weights, ops, read, upload, upload_indices,
-};
+use crate::nn::{Input, Mlp, MlpConfig, Params, TensorFile, Weights, ops, read, upload, upload_indices};
 use burn::tensor::{Device, Tensor};
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
@@ -60,40 +58,6 @@ impl Default for FeaturesConfig {
             hilp: HilpConfig::default(),
             lap: LapConfig::default(),
         }
-    }
-}
-
-impl FeaturesConfig {
-    /// What contradicts itself or means nothing.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let Self { hilp, lap, .. } = self;
-        let shares = [
-            ("tau", f64::from(self.tau)),
-            ("hilp.discount", f64::from(hilp.discount)),
-            ("hilp.expectile", f64::from(hilp.expectile)),
-            ("hilp.random_goals", hilp.random_goals),
-            ("hilp.future", hilp.future),
-        ];
-        let positive =
-            [("dim", self.dim as f64), ("steps", self.steps as f64), ("rate", f64::from(self.rate))];
-        let not_negative = [("ridge", self.ridge), ("lap.ortho", lap.ortho)];
-        if let Some((name, value)) = shares.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
-            return Err(format!("\"features.{name}\" is {value}; expected between 0 and 1"));
-        }
-        if let Some((name, value)) = positive.iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
-            return Err(format!("\"features.{name}\" is {value}; expected more than 0"));
-        }
-        if let Some((name, value)) = not_negative.iter().find(|(_, value)| !value.is_finite() || *value < 0.0)
-        {
-            return Err(format!("\"features.{name}\" is {value}; expected a number of at least 0"));
-        }
-        if hilp.future == 1.0 {
-            return Err("\"features.hilp.future\" is 1; expected less".into());
-        }
-        if self.batch < 2 {
-            return Err(format!("\"features.batch\" is {}; expected at least 2", self.batch));
-        }
-        Ok(())
     }
 }
 
@@ -217,30 +181,33 @@ impl Source {
     }
 }
 
+/// The shape of the networks of features; what an exported file says of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PhiShape {
+    inputs: usize,
+    dim: usize,
+    hidden: Vec<usize>,
+    radius: Option<f32>,
+}
+
 /// The networks of a learner.
 #[derive(Clone, Debug)]
 pub struct PhiNets {
     nets: Vec<Mlp>,
-    radius: Option<f32>,
+    shape: PhiShape,
 }
 
 impl PhiNets {
-    fn new(
-        params: &mut Params,
-        learner: &dyn FeatureLearner,
-        width: usize,
-        hidden: &[usize],
-        config: &FeaturesConfig,
-    ) -> Result<Self, LearnError> {
-        let shape = MlpConfig::paper(&[width], hidden, config.dim);
-        let nets = (0..learner.nets()).map(|i| Mlp::new(params, &format!("phi{i}"), &shape));
-        Ok(Self { nets: nets.collect::<Result<_, _>>()?, radius: learner.radius(config) })
+    fn new(params: &mut Params, count: usize, shape: PhiShape) -> Result<Self, LearnError> {
+        let mlp = MlpConfig::paper(&[shape.inputs], &shape.hidden, shape.dim);
+        let nets = (0..count).map(|i| Mlp::new(params, &format!("phi{i}"), &mlp));
+        Ok(Self { nets: nets.collect::<Result<_, _>>()?, shape })
     }
 
     /// What network `net` makes of states, `[rows, d]`.
     pub fn of(&self, weights: &Weights, net: usize, s: Tensor<2>) -> Tensor<2> {
         let phi = self.nets[net].forward(weights, Input::One(s));
-        match self.radius {
+        match self.shape.radius {
             Some(radius) => ops::sphere(phi, radius),
             None => phi,
         }
@@ -252,32 +219,15 @@ impl PhiNets {
 pub struct Phi {
     nets: PhiNets,
     params: Params,
-    inputs: usize,
-    hidden: Vec<usize>,
     /// `[1, d]`.
     mean: Tensor<2>,
     /// `[d, d]`: what each raw feature gives to each whitened one.
     whitening: Tensor<2>,
 }
 
-/// What an exported file says of features.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ExportedPhi {
-    inputs: usize,
-    dim: usize,
-    hidden: Vec<usize>,
-    radius: Option<f32>,
-}
-
 impl Phi {
     /// Centres and whitens what the first of `nets` makes of the states that stand for the data.
-    fn new(
-        nets: PhiNets,
-        params: Params,
-        source: &Source,
-        hidden: &[usize],
-        config: &FeaturesConfig,
-    ) -> Self {
+    fn new(nets: PhiNets, params: Params, source: &Source, config: &FeaturesConfig) -> Self {
         let dim = config.dim;
         let (states, weights) = source.reference();
         let raw = read(nets.of(&params.weights(), 0, states));
@@ -303,8 +253,6 @@ impl Phi {
         Self {
             mean: upload(mean, [1, dim], &device),
             whitening: upload(whitening, [dim, dim], &device),
-            inputs: source.inputs(),
-            hidden: hidden.to_vec(),
             nets,
             params,
         }
@@ -328,40 +276,22 @@ impl Phi {
     }
 
     /// Writes the features below `phi/`.
-    pub(crate) fn export(&self, file: &mut TensorFile) -> ExportedPhi {
+    pub(crate) fn export(&self, file: &mut TensorFile) -> PhiShape {
         self.params.save(file, "phi/net/");
         file.insert("phi/mean".into(), &self.mean);
         file.insert("phi/whitening".into(), &self.whitening);
-        ExportedPhi {
-            inputs: self.inputs,
-            dim: self.dim(),
-            hidden: self.hidden.clone(),
-            radius: self.nets.radius,
-        }
+        self.nets.shape.clone()
     }
 
     /// Reads back what [`Phi::export`] wrote; only the first network acts.
-    pub(crate) fn import(
-        exported: ExportedPhi,
-        file: &TensorFile,
-        device: &Device,
-    ) -> Result<Self, LearnError> {
-        let ExportedPhi { inputs, dim, hidden, radius } = exported;
+    pub(crate) fn import(shape: PhiShape, file: &TensorFile, device: &Device) -> Result<Self, LearnError> {
+        let is_net = |name: &&str| name.starts_with("phi/net/phi") && name.ends_with("/0/w");
+        let (count, dim) = (file.names().filter(is_net).count(), shape.dim);
         let mut params = Params::new(device, 0);
-        let shape = MlpConfig::paper(&[inputs], &hidden, dim);
-        let count =
-            file.names().filter(|name| name.starts_with("phi/net/phi") && name.ends_with("/0/w")).count();
-        let nets = (0..count.max(1)).map(|i| Mlp::new(&mut params, &format!("phi{i}"), &shape));
-        let nets = PhiNets { nets: nets.collect::<Result<_, NnError>>()?, radius };
+        let nets = PhiNets::new(&mut params, count.max(1), shape)?;
         params.load(file, "phi/net/")?;
-        Ok(Self {
-            mean: file.tensor("phi/mean", [1, dim], device)?,
-            whitening: file.tensor("phi/whitening", [dim, dim], device)?,
-            nets,
-            params,
-            inputs,
-            hidden,
-        })
+        let mean = file.tensor("phi/mean", [1, dim], device)?;
+        Ok(Self { mean, whitening: file.tensor("phi/whitening", [dim, dim], device)?, nets, params })
     }
 }
 

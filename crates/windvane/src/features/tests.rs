@@ -19,9 +19,10 @@ fn learned(
 ) -> Vec<f32> {
     let source = Source::listed(table.clone(), &Device::flex());
     let states = source.reference().0;
-    let mut trainer = PhiTrainer::new(learner, source, &[128, 128], config, 1, &Device::flex()).unwrap();
+    let mut trainer =
+        PhiObjective::trainer(learner, source, &[128, 128], config, 1, &Device::flex()).unwrap();
     (0..config.steps).for_each(|step| drop(trainer.train_step(step).unwrap()));
-    trainer.phi().raw(states)
+    trainer.objective.phi().raw(states)
 }
 
 /// The smallest of the cosines of the angles between two spaces that columns of `a` and `b [rows * d]` span.

@@ -1,89 +1,71 @@
 //! Training of features.
 
-use super::{FeatureLearner, FeaturesConfig, Phi, PhiNets, Source, Transitions};
+use super::{FeatureLearner, FeaturesConfig, Phi, PhiNets, PhiShape, Source, Transitions};
 use crate::error::LearnError;
-use crate::nn::{Adam, AdamConfig, Follow, Params, TensorFile};
-use crate::train::{Learner, Metrics, warm_cosine};
-use burn::tensor::Device;
+use crate::nn::{AdamConfig, Params, Weights};
+use crate::train::Metrics;
+use crate::train::trainer::{Objective, Trainer};
+use burn::tensor::{Device, Tensor};
 use windvane_world::rng::stream;
 
-/// Trains features from transitions of all groups alike.
+/// Features from transitions of all groups alike.
 #[derive(Debug)]
-pub struct PhiTrainer {
+pub(crate) struct PhiObjective {
     learner: &'static dyn FeatureLearner,
     source: Source,
     config: FeaturesConfig,
-    hidden: Vec<usize>,
     nets: PhiNets,
     params: Params,
-    target: Params,
-    adam: Adam,
     seed: u64,
 }
 
-impl PhiTrainer {
+impl PhiObjective {
     /// A trainer from the first step, of networks with `hidden` widths.
-    pub fn new(
+    pub(crate) fn trainer(
         learner: &'static dyn FeatureLearner,
         source: Source,
         hidden: &[usize],
         config: FeaturesConfig,
         seed: u64,
         device: &Device,
-    ) -> Result<Self, LearnError> {
+    ) -> Result<Trainer<Self>, LearnError> {
         let mut params = Params::new(device, seed);
-        let nets = PhiNets::new(&mut params, learner, source.inputs(), hidden, &config)?;
+        let (inputs, radius) = (source.inputs(), learner.radius(&config));
+        let shape = PhiShape { inputs, dim: config.dim, hidden: hidden.to_vec(), radius };
+        let nets = PhiNets::new(&mut params, learner.nets(), shape)?;
         let adam = AdamConfig { rate: config.rate, clip: Some(1.0), ..AdamConfig::default() };
-        let adam = Adam::new(adam, &params);
-        Ok(Self {
-            learner,
-            source,
-            config,
-            hidden: hidden.to_vec(),
-            nets,
-            target: params.clone(),
-            params,
-            adam,
-            seed,
-        })
+        let objective = Self { learner, source, config, nets, params, seed };
+        Ok(Trainer::new(objective, adam, &[], config.steps, config.tau))
     }
 
     /// The features as they stand.
-    pub fn phi(&self) -> Phi {
-        Phi::new(self.nets.clone(), self.params.clone(), &self.source, &self.hidden, &self.config)
+    pub(crate) fn phi(&self) -> Phi {
+        Phi::new(self.nets.clone(), self.params.clone(), &self.source, &self.config)
     }
 }
 
-impl Learner for PhiTrainer {
-    fn train_step(&mut self, step: u64) -> Result<Metrics, LearnError> {
+impl Objective for PhiObjective {
+    const WEIGHTS: &str = "phi/";
+    type Batch = Transitions;
+
+    fn params(&self) -> &Params {
+        &self.params
+    }
+
+    fn params_mut(&mut self) -> &mut Params {
+        &mut self.params
+    }
+
+    fn sample(&self, step: u64, _: &Weights) -> Transitions {
         let mut rng = stream(self.seed, "phi-batch", &[step]);
         let drawn: Vec<[usize; 3]> =
             (0..self.config.batch).map(|_| self.source.draw(&mut rng, &self.config.hilp)).collect();
         let part = |i: usize| self.source.encoded(&drawn.iter().map(|rows| rows[i]).collect::<Vec<_>>());
-        let [s, next, goal] = [part(0), part(1), part(2)];
-        let (weights, frozen) = (self.params.track(), self.target.weights());
-        let batch = Transitions { s, next, goal };
-        let loss = self.learner.loss(&self.nets, [&weights, &frozen], &batch, &self.config);
-        drop(frozen);
-        let mut metrics: Metrics = vec![("loss", loss.clone().without_autodiff())];
-        let gradients = loss.backward();
-        drop(loss);
-        let scale = warm_cosine(step, self.config.steps);
-        let follow = Follow { target: &mut self.target, tau: self.config.tau };
-        let norm = self.adam.step(&mut self.params, weights, gradients, scale, Some(follow));
-        metrics.push(("gradient", norm));
-        Ok(metrics)
+        Transitions { s: part(0), next: part(1), goal: part(2) }
     }
 
-    fn save(&self, file: &mut TensorFile) {
-        self.params.save(file, "phi/");
-        self.target.save(file, "target/");
-        self.adam.save(file, "adam/");
-    }
-
-    fn load(&mut self, file: &TensorFile) -> Result<(), LearnError> {
-        self.params.load(file, "phi/")?;
-        self.target.load(file, "target/")?;
-        Ok(self.adam.load(file, "adam/")?)
+    fn loss(&self, batch: &Transitions, weights: &Weights, frozen: &Weights) -> (Tensor<1>, Metrics) {
+        let loss = self.learner.loss(&self.nets, [weights, frozen], batch, &self.config);
+        (loss.clone(), vec![("loss", loss)])
     }
 }

@@ -218,7 +218,7 @@ impl Mlp {
 }
 
 /// Gain and shift of a layer normalisation.
-pub(super) fn norm(params: &mut Params, name: &str, width: usize) -> Result<(ParamId, ParamId), NnError> {
+pub(crate) fn norm(params: &mut Params, name: &str, width: usize) -> Result<(ParamId, ParamId), NnError> {
     let gain = params.add(&format!("{name}/gain"), [1, width], Init::Constant(1.0))?;
     let shift = params.add(&format!("{name}/shift"), [1, width], Init::Constant(0.0))?;
     Ok((gain, shift))

@@ -33,7 +33,10 @@
 //! threads.
 
 mod adam;
+mod arrange;
+mod conditioned;
 mod error;
+mod film;
 mod init;
 mod kernels;
 mod mlp;
@@ -41,6 +44,7 @@ mod muon;
 pub mod ops;
 mod optimizer;
 mod pair;
+pub(crate) mod pair_kernels;
 mod params;
 mod row;
 mod tensor_file;
@@ -48,14 +52,19 @@ mod transfer;
 mod transformer;
 
 pub use adam::{Adam, AdamConfig, Follow};
+pub(crate) use arrange::{join_groups, mean_of, repeat_rows};
+pub use conditioned::{ConditionedInput, ConditionedNet, RowNet};
 pub use error::NnError;
+pub use film::{FilmConfig, FilmNet, RowFilm};
 pub use init::Init;
 pub use kernels::gemm::{multiply_adds, product_rate};
+pub(crate) use mlp::norm;
 pub use mlp::{Input, Linear, Mlp, MlpConfig};
 pub use muon::MuonConfig;
 pub use ops::{Act, Items};
 pub use optimizer::{Optimizer, OptimizerConfig};
 pub use pair::{PairConfig, PairNet};
+pub(crate) use pair_kernels::PairKernels;
 pub use params::{ParamId, Params, Weights};
 pub use row::{RowMlp, RowPair};
 pub use tensor_file::TensorFile;

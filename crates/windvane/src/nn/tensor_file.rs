@@ -77,12 +77,22 @@ impl TensorFile {
 
     /// A stored tensor, which must have this shape.
     pub fn tensor(&self, name: &str, shape: [usize; 2], device: &Device) -> Result<Tensor<2>, NnError> {
-        let fault = |problem| NnError::Parameter { name: name.to_owned(), problem };
-        let matrix = self.tensors.get(name).ok_or_else(|| fault("is not in the file".to_owned()))?;
+        let matrix = self.matrix(name)?;
         if matrix.shape != shape {
-            return Err(fault(format!("is {:?} in the file, expected {shape:?}", matrix.shape)));
+            let problem = format!("is {:?} in the file, expected {shape:?}", matrix.shape);
+            return Err(NnError::Parameter { name: name.to_owned(), problem });
         }
         Ok(upload(matrix.values.clone(), shape, device))
+    }
+
+    /// A stored tensor's elements in row order; an error if it is not there.
+    pub fn vector(&self, name: &str) -> Result<Vec<f32>, NnError> {
+        Ok(self.matrix(name)?.values.clone())
+    }
+
+    fn matrix(&self, name: &str) -> Result<&Matrix, NnError> {
+        let problem = || "is not in the file".to_owned();
+        self.tensors.get(name).ok_or_else(|| NnError::Parameter { name: name.to_owned(), problem: problem() })
     }
 
     /// A stored tensor's elements in row order.

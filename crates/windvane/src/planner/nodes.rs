@@ -4,8 +4,7 @@ use super::graph::Graph;
 use crate::belief::TransitionSet;
 use crate::data::Codec;
 use crate::data::encoder::DeviceCodec;
-use crate::fb::networks::repeat_rows;
-use crate::nn::{read, upload};
+use crate::nn::{read, repeat_rows, upload};
 use burn::tensor::{Device, Tensor};
 use std::sync::Arc;
 

@@ -286,7 +286,7 @@ impl Sweep {
             let mut run = run.clone();
             run.plan.eval = setting.eval_after(context_steps);
             for &mode in modes {
-                for planner in agent.usual_planners() {
+                for planner in agent.standard_planners() {
                     for split in [Split::Train, Split::Test] {
                         let scores = run.scores(&*world, &agent, split, mode, *planner)?;
                         rows.extend(Row::of_episodes(&scores, &like));

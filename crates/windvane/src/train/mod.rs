@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod folder;
 pub mod observe;
 pub mod tensorboard;
+pub(crate) mod trainer;
 
 use crate::error::LearnError;
 use crate::nn::{TensorFile, read};

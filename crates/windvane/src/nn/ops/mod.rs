@@ -282,6 +282,13 @@ pub fn ortho_loss(b: Tensor<2>) -> Tensor<1> {
     if fused::applies(&b) { fused::run(losses::OrthoLoss, [b]) } else { composed::ortho_loss(b) }
 }
 
+/// asinh(x) = sign(x) ln(|x| + sqrt(x^2 + 1)).
+pub(crate) fn asinh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let size = x.clone().abs();
+    let magnitude = (size.clone() + (size.powf_scalar(2.0) + 1.0).sqrt()).log();
+    magnitude * x.sign().detach()
+}
+
 /// The number of real tokens of each set, where `None` means all.
 fn all_lengths(x: &Tensor<2>, sets: usize, lengths: Option<&[usize]>) -> Vec<usize> {
     let rows = x.dims()[0];

@@ -1,9 +1,11 @@
-//! Where reward lies as seen from each state: learned kernels over pairs of states, applied to the reward of a task.
+//! Where reward lies as seen from each token of a context: learned kernels over pairs of tokens, applied to the rewards of tasks.
 
-use super::loss::asinh;
-use crate::data::StateTable;
-use crate::error::Result;
-use crate::nn::{Act, Displacements, Init, Input, Linear, ParamId, Params, Weights, ops};
+use super::error::NnError;
+use super::init::Init;
+use super::mlp::{Input, Linear};
+use super::ops::{self, Act, asinh};
+use super::params::{ParamId, Params, Weights};
+use super::transformer::Displacements;
 use burn::tensor::Tensor;
 
 /// Numbers in a query and a key of a kernel.
@@ -12,17 +14,15 @@ const KEY: usize = 16;
 const LEAST_REWARD: f64 = 1e-6;
 /// The scale below which averaged rewards are scaled linearly, above it by their logarithm.
 const AVERAGE_SCALE: f64 = 0.01;
-/// Most states for which there are kernels: they cost states^2 for each task.
-const MOST_STATES: usize = 256;
 /// Constants that change results.
-pub(super) const CONSTANTS: &[f64] = &[KEY as f64, LEAST_REWARD, AVERAGE_SCALE, MOST_STATES as f64];
+pub(crate) const CONSTANTS: &[f64] = &[KEY as f64, LEAST_REWARD, AVERAGE_SCALE];
 
 /// Kernels l(s, s') = q(s) k(s') / sqrt(16) + bias(s' - s) over the tokens of a context.
 ///
 /// Three of four kernels average a task's reward, `y(s) = sum over s' of softmax(l)(s, s') r(s')`; the others look for the best
 /// reward at hand, `m(s) = max over s' of -softplus(l + 2) + log r(s')`, as a value would: reward, discounted by the way.
 #[derive(Clone, Debug)]
-pub(super) struct RewardKernels {
+pub(crate) struct PairKernels {
     query: Linear,
     key: Linear,
     /// A bias of each kernel for each displacement between states, `[displacements, kernels]`.
@@ -33,36 +33,32 @@ pub(super) struct RewardKernels {
     maxima: usize,
 }
 
-impl RewardKernels {
-    /// Adds `kernels` kernels below `f/kernels` for tokens of `width` numbers; nothing where none are wanted or there are too
-    /// many states.
-    pub(super) fn new(
+impl PairKernels {
+    /// Adds `kernels` kernels below `name` for tokens of `width` numbers at places with such displacements.
+    pub(crate) fn new(
         params: &mut Params,
-        table: &StateTable,
+        name: &str,
+        displacements: Displacements,
         [kernels, width, output]: [usize; 3],
-    ) -> Result<Option<Self>> {
-        if kernels == 0 || table.states() > MOST_STATES {
-            return Ok(None);
-        }
+    ) -> Result<Self, NnError> {
         let maxima = kernels / 4;
-        let displacements = table.displacements(params.device());
-        let mut linear = |name: &str, input: usize, output: usize| {
-            Linear::new(params, &format!("f/kernels/{name}"), &[input], output)
+        let mut linear = |part: &str, input: usize, output: usize| {
+            Linear::new(params, &format!("{name}/{part}"), &[input], output)
         };
-        Ok(Some(Self {
+        Ok(Self {
             query: linear("query", width, kernels * KEY)?,
             key: linear("key", width, kernels * KEY)?,
             out: linear("out", 2 * kernels, output)?,
-            bias: params.add("f/kernels/bias", [displacements.count, kernels], Init::Constant(0.0))?,
+            bias: params.add(&format!("{name}/bias"), [displacements.count, kernels], Init::Constant(0.0))?,
             displacements,
             averages: kernels - maxima,
             maxima,
-        }))
+        })
     }
 
     /// What each state sees of each task, `[contexts * tasks * states, output]`, from tokens `x [contexts * states, width]` and
     /// rewards `r [contexts, tasks, states]`.
-    pub(super) fn forward(&self, weights: &Weights, x: &Tensor<2>, r: &Tensor<3>) -> Tensor<2> {
+    pub(crate) fn forward(&self, weights: &Weights, x: &Tensor<2>, r: &Tensor<3>) -> Tensor<2> {
         let [contexts, tasks, states] = r.dims();
         let r = r.clone().detach().reshape([contexts * tasks, states]);
         let log_r = (r.clone().clamp_min(0.0) + LEAST_REWARD).log();
@@ -84,7 +80,7 @@ impl RewardKernels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::read;
+    use crate::nn::{read, upload};
     use crate::testing::tabled;
     use burn::tensor::Device;
 
@@ -94,14 +90,14 @@ mod tests {
         let (_, table) = tabled("doors", 1, 20);
         let states = table.states();
         let mut params = Params::new(&device, 3);
-        let kernels = RewardKernels::new(&mut params, &table, [8, 16, 5]).unwrap().unwrap();
+        let kernels = PairKernels::new(&mut params, "k", table.displacements(&device), [8, 16, 5]).unwrap();
         let (weights, x) = (params.weights(), Tensor::<2>::ones([2 * states, 16], &device));
         let none = read(kernels.forward(&weights, &x, &Tensor::zeros([2, 3, states], &device)));
         assert_eq!(none.len(), 2 * 3 * states * 5);
         assert!(none.chunks_exact(5).all(|row| row == &none[..5]), "equal tokens without reward are alike");
         let mut r = vec![0.0; 2 * 3 * states];
         r[states + 4] = 1.0; // the second task of the first context
-        let one = kernels.forward(&weights, &x, &crate::nn::upload(r, [2, 3, states], &device));
+        let one = kernels.forward(&weights, &x, &upload(r, [2, 3, states], &device));
         let changed: Vec<bool> = read(one)
             .chunks_exact(states * 5)
             .zip(none.chunks_exact(states * 5))
