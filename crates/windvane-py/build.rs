@@ -1,5 +1,5 @@
-//! Where the linker wants to be told that symbols come with the interpreter; and, with the feature `mujoco`, where the shared
-//! library is.
+//! Flags of the linker: on macOS, that symbols come with the interpreter; with the feature `mujoco`, where
+//! the shared library is.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

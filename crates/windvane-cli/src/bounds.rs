@@ -23,7 +23,8 @@ pub(crate) fn count<T: TryFrom<u64> + Clone + Send + Sync>(
     RangedU64ValueParser::new().range(bounds)
 }
 
-/// Refuses more steps of context than memory holds: all trajectories of a split are kept, one for each context and episode.
+/// Refuses more steps of context than memory holds: all trajectories of a split are in memory at once, one
+/// for each context and episode.
 pub(crate) fn context(steps: usize, rounds: u64) -> anyhow::Result<()> {
     const MOST: u64 = 1_000_000;
     let all = (steps as u64).saturating_mul(rounds);

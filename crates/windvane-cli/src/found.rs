@@ -10,7 +10,7 @@ use windvane_world::rng::stream;
 
 /// Folders below the one asked for in which runs are looked for.
 const DEEPEST: usize = 4;
-/// The fields of a score row that say which scores belong together, in the order they are told.
+/// The fields of a score row that say which scores belong together, in the order they are shown.
 const KINDS: [&str; 3] = ["split", "belief", "planner"];
 
 /// A run's folder.

@@ -12,7 +12,7 @@ pub(crate) struct Bars;
 impl windvane::run::Progress for Bars {
     fn collecting(&mut self, transitions: usize) -> Box<dyn Fn(usize) + Sync> {
         let progress = progress::start(transitions as u64, "transitions", 0);
-        // What is collected is kept as it comes.
+        // Transitions are saved as they are collected.
         let at_once = interrupt::at_once();
         Box::new(move |done| {
             let _ = &at_once;

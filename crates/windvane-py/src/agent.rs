@@ -89,7 +89,7 @@ impl Agent {
         let belief = self.adapted(h)?;
         let task = z.cast::<Task>().ok().filter(|task| Arc::ptr_eq(&task.get().owner, &self.inner));
         let other = match &task {
-            Some(_) => None, // the usual case, and not worth a copy
+            Some(_) => None, // the usual case, which needs no copy
             None => Some(self.task_vectors(z)?),
         };
         let z = match (&task, &other) {

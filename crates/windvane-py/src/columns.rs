@@ -6,7 +6,8 @@ use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
 
-/// `values` as rows of `width` numbers that cannot be written to; `owner` is kept alive by the array, and owns `values`.
+/// `values` as rows of `width` numbers that cannot be written to; the array holds a reference to `owner`,
+/// which owns `values`.
 pub(crate) fn view<'py, T: Element>(
     owner: &Bound<'py, PyAny>,
     values: &[T],

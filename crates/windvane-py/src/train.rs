@@ -114,11 +114,11 @@ fn listen(
 ) -> Option<PyErr> {
     let mut failure: Option<PyErr> = None;
     loop {
-        let told = {
+        let received = {
             let news = &mut *news;
             py.detach(move || news.recv_timeout(POLL))
         };
-        let heard = match (told, &failure) {
+        let heard = match (received, &failure) {
             (Err(RecvTimeoutError::Disconnected), _) => return failure,
             (Ok(news), None) => pass_on(py, listener, &news),
             _ => Ok(()),

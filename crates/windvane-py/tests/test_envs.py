@@ -170,8 +170,8 @@ def test_the_context_is_told_only_by_its_privileged_name():
     obs, info = plain.reset(seed=0)
     assert info == {} and obs.shape == (2,) and plain.step(0)[4] == {}
     assert plain.unwrapped.privileged_context == 17
-    told = gymnasium.make("windvane/FourRooms-v0", context=17, privileged=True)
-    assert told.reset(seed=0)[1] == {"privileged_context": 17} == told.step(0)[4]
+    privileged = gymnasium.make("windvane/FourRooms-v0", context=17, privileged=True)
+    assert privileged.reset(seed=0)[1] == {"privileged_context": 17} == privileged.step(0)[4]
 
 
 def test_contexts_of_the_splits_are_disjoint_and_those_of_the_library():

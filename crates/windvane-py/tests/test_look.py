@@ -61,7 +61,7 @@ def test_the_notebook_runs_from_nothing_to_its_figures_in_two_cpu_minutes(tmp_pa
     pytest.importorskip("ipykernel", reason="SKIPPED: no kernel to run notebooks")
     path = ROOT / "examples" / "quickstart.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    assert all(not cell.get("outputs") for cell in notebook.cells), "kept without outputs"
+    assert all(not cell.get("outputs") for cell in notebook.cells), "stored without outputs"
     notebook.cells.append(nbformat.v4.new_code_cell("import time; print('CPU-seconds', time.process_time())"))
     client = nbclient.NotebookClient(notebook, timeout=400, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()

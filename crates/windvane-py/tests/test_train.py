@@ -163,7 +163,7 @@ def test_a_data_set_alone_is_enough(tmp_path):
     assert data.temporary
     small = {"fb.steps": 20, "belief.steps": 20}
     agent = windvane.train(dataset=data, method="bfb", config=small, out=tmp_path / "own", progress=False)
-    assert (tmp_path / "own" / "data" / "meta.json").exists(), "a temporary data set is kept with the run"
+    assert (tmp_path / "own" / "data" / "meta.json").exists(), "a temporary data set is saved with the run"
     h, z = agent.belief((data.observations[:31], data.actions[:30])), agent.task(reward="x > 4")
     assert agent.act(data.observations[:5], h, z).shape == (5,)
     again = windvane.train(dataset=data, method="bfb", config=small, out=tmp_path / "own", progress=False)

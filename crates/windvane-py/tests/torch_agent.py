@@ -71,23 +71,23 @@ class Agent(nn.Module):
     def film(self, name: str, s: Tensor, a: Tensor | None, task: Tensor, z: Tensor) -> Tensor:
         product = self.backward_map(s) * z
         parts = [s] + ([] if a is None else [a]) + [0.5 * product, 3.0 / self.dim * product.sum(1, keepdim=True)]
-        told = F.relu(self.linear(f"{name}/task/1", F.relu(self.linear(f"{name}/task/0", task))))
-        gain, shift = self.linear(f"{name}/film", told).chunk(2, dim=1)
+        embedding = F.relu(self.linear(f"{name}/task/1", F.relu(self.linear(f"{name}/task/0", task))))
+        gain, shift = self.linear(f"{name}/film", embedding).chunk(2, dim=1)
         x = F.relu(self.linear(f"{name}/state", torch.cat(parts, 1)) * (1 + gain) + shift)
         return self.linear(f"{name}/out", F.relu(self.linear(f"{name}/hidden", x)))
 
     def net(self, name: str, s: Tensor, a: Tensor | None, task: Tensor, z: Tensor) -> Tensor:
         if self.fb["net"]["kind"] == "film":
             return self.film(name, s, a, task, z)
-        told = task.expand(len(s), -1)
+        tasks = task.expand(len(s), -1)
         left = self.mlp(f"{name}/left", s) if a is None else self.mlp(f"{name}/left", s, a)
-        return self.mlp(f"{name}/trunk", left, self.mlp(f"{name}/right", s, told))
+        return self.mlp(f"{name}/trunk", left, self.mlp(f"{name}/right", s, tasks))
 
     def after(self, obs: Tensor, s: Tensor, a: Tensor, h: Tensor | None) -> Tensor:
         name = "belief/blind" if h is None else "belief/g"
-        told = torch.zeros(1, self.weights[f"{name}/told/w"].shape[0]) if h is None else h
+        belief = torch.zeros(1, self.weights[f"{name}/told/w"].shape[0]) if h is None else h
         act = self.mlp(f"{name}/act", torch.cat([s, a], 1))
-        change = self.mlp(f"{name}/trunk", act * self.linear(f"{name}/told", told), act)
+        change = self.mlp(f"{name}/trunk", act * self.linear(f"{name}/told", belief), act)
         return obs + change * self.change_scale
 
     def value(self, raw: Tensor, z: Tensor) -> Tensor:

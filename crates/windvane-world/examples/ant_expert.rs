@@ -1,8 +1,9 @@
-//! How well an expert walks after how much training, and what it is worth to tell it the truth.
+//! How well an expert walks after how much training, and how much it gains from knowing the context.
 //!
 //!     cargo run --release --features mujoco --example ant_expert -- [ENV] [UPDATES] [EPISODES] [LEARNER] [FILE]
 //!
-//! LEARNER is ppo, sac (on torques) or sac-targets (on joint targets). The expert is kept in FILE, and taken from there if it exists.
+//! LEARNER is ppo, sac (on torques) or sac-targets (on joint targets). The expert is saved in FILE, and
+//! loaded from there if it exists.
 
 use std::error::Error;
 use std::path::Path;
@@ -61,8 +62,8 @@ fn ant_v5(
 
 /// CPU-seconds of this thread, where the system tells; else seconds since `begun`.
 fn cpu_seconds(begun: Instant) -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = schedstat.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
     nanoseconds.map_or(begun.elapsed().as_secs_f64(), |n| n * 1e-9)
 }
 

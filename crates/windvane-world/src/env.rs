@@ -93,7 +93,7 @@ pub trait Cmdp: Send + Sync {
     fn instantiate(&self, context: ContextId) -> Result<Box<dyn Env>, WorldError>;
     /// The named evaluation tasks of one context.
     fn tasks(&self, context: ContextId) -> Result<Vec<Task>, WorldError>;
-    /// A goal in every place of one context, where places can be told apart; nothing elsewhere.
+    /// A goal in every place of one context, where places are distinct; nothing elsewhere.
     fn places(&self, _context: ContextId) -> Result<Vec<Task>, WorldError> {
         Ok(Vec::new())
     }

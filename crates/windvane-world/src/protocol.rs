@@ -207,14 +207,14 @@ impl VectorPolicy for Solo<'_> {
 
 /// Keeps the rows of `values` for which `keep` says so.
 fn keep_rows(values: &mut Vec<f32>, width: usize, keep: impl Fn(usize) -> bool) {
-    let mut kept = 0;
+    let mut remaining = 0;
     for row in 0..values.len() / width {
         if keep(row) {
-            values.copy_within(row * width..(row + 1) * width, kept * width);
-            kept += 1;
+            values.copy_within(row * width..(row + 1) * width, remaining * width);
+            remaining += 1;
         }
     }
-    values.truncate(kept * width);
+    values.truncate(remaining * width);
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub enum LearnError {
         problem: String,
     },
     /// A loss or another metric became NaN or infinite; the last checkpoint is intact.
-    #[error("{metric} became {value} {}; the last good checkpoint is kept", when(steps))]
+    #[error("{metric} became {value} {}; the last good checkpoint is intact", when(steps))]
     NonFinite {
         /// Which metric.
         metric: String,

@@ -145,7 +145,8 @@ impl VonMisesFisher {
     }
 }
 
-/// Applies to `v` the Householder reflection that maps the first basis vector onto `mean / length`; norms are kept.
+/// Applies to `v` the Householder reflection that maps the first basis vector onto `mean / length`, which
+/// preserves norms.
 fn reflect_pole_onto(mean: &[f32], length: f32, v: &mut [f32]) {
     // Reflecting along e1 - u swaps e1 and u = mean / length. Near the pole 1 - u_1 is all rounding, and comes from the others.
     let u = |i: usize| f64::from(mean[i]) / f64::from(length);

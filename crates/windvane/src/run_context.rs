@@ -1,4 +1,4 @@
-//! Where a run happens and who is told how it goes.
+//! Where a run happens and who observes it.
 
 use crate::train::observe::{Nobody, Observer};
 use burn::tensor::Device;
@@ -10,7 +10,7 @@ use windvane_world::Cmdp;
 pub trait Progress {
     /// Data is collected: so many transitions in all; returns who counts them.
     fn collecting(&mut self, transitions: usize) -> Box<dyn Fn(usize) + Sync>;
-    /// A training begins; returns who is told how it goes.
+    /// A training begins; returns its observer.
     fn training(&mut self, what: &str) -> Box<dyn Observer>;
 }
 
@@ -28,7 +28,7 @@ impl Progress for Silent {
     }
 }
 
-/// Where a run happens and who is told.
+/// Where a run happens and who observes it.
 pub struct RunContext<'a> {
     /// The environment.
     pub world: &'a dyn Cmdp,

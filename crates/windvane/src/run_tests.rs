@@ -309,7 +309,8 @@ fn a_training_step_reads_nothing_from_the_device() {
     }
 }
 
-/// One layout of Four-Rooms, told everything about it: the forward map alone knows the way from everywhere to everywhere.
+/// One layout of Four-Rooms, whose identity is given: the forward map alone knows the way from everywhere to
+/// everywhere.
 #[test]
 fn f_alone_is_right_in_nearly_all_pairs_of_state_and_goal_of_one_layout() {
     let place = tempfile::tempdir().unwrap();

@@ -80,7 +80,7 @@ impl Collect {
         };
         let policy = self.policy.unwrap_or(world.behaviour());
         if matches!(policy, BehaviourPolicy::Expert { .. }) {
-            output::note("an expert is learned first, within minutes, and kept beside the data");
+            output::note("an expert is learned first, within minutes, and saved beside the data");
         }
         let total = config.contexts.len() as u64 * config.episodes as u64 * config.length as u64;
         let progress = progress::start(total, "transitions", 0);

@@ -11,9 +11,9 @@ use windvane::sweep::task::TaskEnded;
 use windvane::sweep::unit::Bench;
 use windvane::sweep::{Ended, Sweep};
 
-/// What schedulers are told when another try may help (`EX_TEMPFAIL` of sysexits.h).
+/// The exit code that says to schedulers that another try may help (`EX_TEMPFAIL` of sysexits.h).
 const AGAIN: i32 = 75;
-/// What they are told by a task that was asked to stop, as if by the signal itself.
+/// The exit code of a task that was asked to stop: the same as if the signal itself had ended it.
 const TERMINATED: i32 = 143;
 
 /// Does one unit of a sweep: trains what is not trained yet and writes its score rows.

@@ -24,8 +24,9 @@ const TINY: [&str; 13] = [
     "fb.net.backward=[16]",
 ];
 
-/// A folder with agents that were trained for a few steps, kept for all tests of this process: `grid` on a data set of a grid
-/// that is treated as somebody's own, `listed` state by state, `point` with vectors as actions.
+/// A folder with agents that were trained for a few steps, shared by all tests of this process: `grid` on a
+/// data set of a grid that is treated as somebody's own, `listed` state by state, `point` with vectors as
+/// actions.
 fn models() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     FOLDER
@@ -125,14 +126,14 @@ fn every_kind_of_task_is_told_and_every_core_answers() {
         ] {
             for inference in ["projection", "least-squares"] {
                 let more = [task, &["--inference", inference, "--json"]].concat();
-                let told = json(&refs(&adapt(name, &more)));
-                assert_eq!(told["inference"], inference);
-                assert_eq!(told["fit"].is_null(), !task.contains(&"--reward"), "{told}");
-                let z: Vec<f64> = serde_json::from_value(told["z"].clone()).unwrap();
+                let answer = json(&refs(&adapt(name, &more)));
+                assert_eq!(answer["inference"], inference);
+                assert_eq!(answer["fit"].is_null(), !task.contains(&"--reward"), "{answer}");
+                let z: Vec<f64> = serde_json::from_value(answer["z"].clone()).unwrap();
                 let length = z.iter().map(|x| x * x).sum::<f64>();
                 assert!((length / z.len() as f64 - 1.0).abs() < 1e-4, "on the sphere: {length}");
-                assert!(told["confidence"]["ood_score"].as_f64().unwrap() >= 0.0);
-                assert!(told["confidence"]["relative_std"].as_f64().unwrap() > 0.0);
+                assert!(answer["confidence"]["ood_score"].as_f64().unwrap() >= 0.0);
+                assert!(answer["confidence"]["relative_std"].as_f64().unwrap() > 0.0);
             }
         }
         let nothing = json(&["adapt", model(name).to_str().unwrap(), "--goal", "7,4", "--json"]);
@@ -369,9 +370,9 @@ fn own_pendulums_are_swung_up_after_a_log_of_them_and_never_after_one_of_the_oth
         .unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let scores: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let upright = |told: &str| {
+    let upright = |log: &str| {
         let of =
-            |sign| scores["share upright"][format!("told {told}, sign {sign}")]["upright"].as_f64().unwrap();
+            |sign| scores["share upright"][format!("told {log}, sign {sign}")]["upright"].as_f64().unwrap();
         f64::midpoint(of("+1"), of("-1"))
     };
     assert!(upright("right") >= 0.5, "{scores}");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use windvane::methods::{METHODS, Method};
 
-/// The smallest training worth its name, of `method` into `out`.
+/// The smallest complete training, of `method` into `out`.
 pub(crate) fn train<'a>(method: &'a str, out: &'a str) -> Vec<&'a str> {
     let mut arguments =
         vec!["train", "--env", "doors", "--preset", "quick", "--method", method, "--out", out];

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a command whose stdout and stderr are kept.
+/// Starts a command whose stdout and stderr are captured.
 fn start(arguments: &[&str]) -> Child {
     Command::new(PROGRAM).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -59,7 +59,7 @@ fn a_sweep_that_is_asked_to_stop_ends_with_its_units_in_a_few_seconds() {
     assert_eq!(output.status.code(), Some(143), "{}", text(&output.stderr));
     assert!(time < Duration::from_secs(10), "{time:?}");
     let said = std::fs::read_to_string(log).unwrap();
-    assert!(said.contains("stopping") || said.contains("stopped"), "the unit was told to stop: {said}");
+    assert!(said.contains("stopping") || said.contains("stopped"), "the unit was asked to stop: {said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The smallest sweep worth its name.
+/// The smallest complete sweep.
 pub(crate) fn sweep<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec!["reproduce", "doors", "--preset", "quick", "--out", out];
     let settings = [

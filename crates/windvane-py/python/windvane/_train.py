@@ -20,7 +20,7 @@ _WIDTH = 32
 
 @dataclass(frozen=True)
 class Progress:
-    """How a training goes: what a callback is told."""
+    """How a training goes: what a callback receives."""
 
     #: "collect", "begin" (a stage begins or goes on), "train" (metrics) or "eval" (scores).
     kind: str
@@ -66,10 +66,10 @@ def train(
     data: str | None = None
     if isinstance(dataset, Dataset):
         # What lives in a temporary folder would leave the run without its data.
-        kept = os.path.join(os.fspath(out), "data")
-        if dataset.temporary and not os.path.exists(kept):
-            dataset.save(kept)
-        data = kept if dataset.temporary else os.fspath(dataset.path)
+        saved = os.path.join(os.fspath(out), "data")
+        if dataset.temporary and not os.path.exists(saved):
+            dataset.save(saved)
+        data = saved if dataset.temporary else os.fspath(dataset.path)
     elif dataset is not None:
         data = os.fspath(dataset)
     settings: list[str] = []

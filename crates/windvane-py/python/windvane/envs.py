@@ -25,7 +25,8 @@ Obs = NDArray[np.float32]
 #: Gymnasium's names of worlds that are not just their own in capitals.
 _NAMES = {"doors": "RandomizedDoors"}
 
-#: Worlds that only builds with the feature `mujoco` have. They are registered anyway: who makes one is told how to get it.
+#: Worlds that only builds with the feature `mujoco` have. They are registered anyway: elsewhere, making one
+#: raises an error that says how to get it.
 _ON_MUJOCO = ("ant-wind", "ant-wind-contacts", "ant-wind-6", "ant-fault", "ant-fault-more", "ant-fault-rotated")
 
 

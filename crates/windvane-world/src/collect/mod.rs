@@ -45,9 +45,9 @@ pub struct CollectConfig {
 /// Collects a data set into the new folder `out`.
 ///
 /// Every episode draws from its own random stream, named by context and number, so that neither threads nor a restart
-/// change a byte. Killed in the middle, the same call goes on where the last one was; a data set that is there already and
-/// was collected with the same settings is opened as it is. `generator` is recorded as the
-/// program; `progress` is told of every few transitions that are done.
+/// change a byte. Killed in the middle, the same call goes on where the last one was; a data set that is
+/// there already and was collected with the same settings is opened as it is. `generator` is recorded as the
+/// program; `progress` is called again and again, each time with how many more transitions are done.
 pub fn collect(
     world: &dyn Cmdp,
     behaviour: &dyn Behaviour,

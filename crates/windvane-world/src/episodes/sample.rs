@@ -31,7 +31,7 @@ pub struct Batch {
     pub terminated: Vec<bool>,
     /// The episode of each row.
     pub episodes: Vec<u32>,
-    /// The runs of consecutive transitions that were copied; kept for its room.
+    /// The runs of consecutive transitions that were copied; a buffer that is reused.
     runs: Vec<Run>,
 }
 

@@ -82,9 +82,9 @@ impl Posterior<'_> {
     fn restrict(&mut self, cell: usize, free: bool) -> bool {
         let mut changed = false;
         for (word, &column) in self.possible.iter_mut().zip(&self.prior.free[cell]) {
-            let kept = *word & if free { column } else { !column };
-            changed |= kept != *word;
-            *word = kept;
+            let remaining = *word & if free { column } else { !column };
+            changed |= remaining != *word;
+            *word = remaining;
         }
         changed
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardKind {
-    /// 1 in one cell, .4 in another: is the better one worth the longer way?
+    /// 1 in one cell, .4 in another: does the better one pay for the longer way?
     TwoGoals,
     /// 1 in one cell, -.5 in a square of three by three cells elsewhere.
     AvoidRegion,

@@ -9,14 +9,14 @@ const LEGS: usize = 4;
 /// How commands reach the motors: leg i turns by `legs[i]` times the command for leg `(i + rotation) % 4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gears {
-    /// +1 for a leg that turns as it is told, -1 for one that turns the other way round.
+    /// +1 for a leg that turns as commanded, -1 for one that turns the other way round.
     pub legs: [i8; LEGS],
     /// By how many legs commands are off.
     pub rotation: usize,
 }
 
 impl Gears {
-    /// An ant that does as it is told.
+    /// An ant whose legs all turn as commanded.
     pub const HEALTHY: Self = Self { legs: [1; LEGS], rotation: 0 };
 
     /// The torques that `commands` lead to.
@@ -43,7 +43,7 @@ impl Gears {
     }
 }
 
-/// A context: everything that agents are not told.
+/// A context: everything that is hidden from agents.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hidden {
     /// Wind along x and y, in m/s.

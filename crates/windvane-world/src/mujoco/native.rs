@@ -48,7 +48,8 @@ impl Model {
     }
 }
 
-/// Warnings are counted in the data and told by [`Simulation::step`]; an error ends the process, so its reason must be seen.
+/// Warnings are counted in the data and reported by [`Simulation::step`]; an error ends the process, so its
+/// reason must be seen.
 fn only_errors(message: &MjLogMessage) {
     if matches!(message.level(), MjtLogLevel::mjLOG_ERROR) {
         #[allow(clippy::print_stderr)]

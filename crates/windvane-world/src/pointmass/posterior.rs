@@ -101,7 +101,7 @@ impl ExactBeliefs for MapBeliefs {
         for (at, action, next) in trajectory.transitions().take(steps) {
             seen.observe(at, action, next);
         }
-        // A few known maps are told apart by what was seen, and each has its plan; of all maps none is the true one.
+        // Observations distinguish a few known maps, and each has its plan; of all maps none is the true one.
         let (maps, by_map) = match among {
             Among::All => (&self.all, false),
             Among::Training => (&self.training, !online),

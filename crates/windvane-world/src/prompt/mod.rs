@@ -1,4 +1,4 @@
-//! What is wanted, as people say it: goals, labelled states and formulas, weighted and joined; named and kept.
+//! What is wanted, as people say it: goals, labelled states and formulas; weighted, joined, named, saved.
 
 mod formula;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Named tasks, kept in a file.
+//! Named tasks, saved in a file.
 
 use super::Prompt;
 use crate::episodes::read_json;

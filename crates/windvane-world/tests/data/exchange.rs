@@ -111,7 +111,7 @@ fn log() -> Vec<Npy> {
     ]
 }
 
-/// The same log as [`log`], whatever NumPy was told about types and orders.
+/// The same log as [`log`], whatever types and orders NumPy was given.
 #[test]
 fn every_type_of_number_and_order_is_read_alike() {
     let values: Vec<f64> = vec![0., 1., 2., 3., 4., 5., 6., 7., 8., 10., 11., 12., 13., 14., 15.];
@@ -468,5 +468,5 @@ fn labels_that_contradict_the_groups_asked_for_are_refused() {
     assert!(error.contains("context_ids: group 0 holds more than one context"), "{error}");
     let apart = import(&sources, &by(GroupBy::Episode), "tests", &folder.path().join("apart")).unwrap();
     assert_eq!((apart.groups(), apart.meta().plan.contexts.len()), (6, 3));
-    assert_eq!(apart.meta().plan.contexts[2].about["number"], 2, "descriptions are kept");
+    assert_eq!(apart.meta().plan.contexts[2].about["number"], 2, "descriptions are retained");
 }

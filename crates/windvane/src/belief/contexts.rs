@@ -18,8 +18,9 @@ pub struct ContextConfig {
     pub episodes: usize,
     /// Probability that a context is part of one episode only (the paper's single short trajectory).
     pub single: f64,
-    /// Probability that a context is thinned: each of its different transitions is kept with one chance, drawn anew for every context. A
-    /// random trajectory tries several actions where one on its way tries one; an encoder that counts witnesses must know both.
+    /// Probability that a context is thinned: each of its different transitions stays with one probability,
+    /// which is drawn anew for every context. A random trajectory tries several actions where one on its way
+    /// tries one; an encoder that counts witnesses must know both.
     #[serde(default)]
     pub thin: f64,
     /// Probability that one side of a random hyperplane through the state space is taken from another group, so that few
@@ -100,8 +101,8 @@ impl ContextSampler {
         }
         if self.config.thin > 0.0 && rng.random_bool(self.config.thin) {
             let share: f64 = rng.random();
-            let kept: Vec<bool> = (0..self.table.vocabulary()).map(|_| rng.random_bool(share)).collect();
-            positions.retain(|&position| kept[self.table.tokens[position] as usize]);
+            let stays: Vec<bool> = (0..self.table.vocabulary()).map(|_| rng.random_bool(share)).collect();
+            positions.retain(|&position| stays[self.table.tokens[position] as usize]);
         }
         positions
     }

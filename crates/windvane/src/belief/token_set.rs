@@ -17,7 +17,7 @@ impl TokenSet {
         Self { width, most: most.max(1), tokens: Vec::new() }
     }
 
-    /// Adds tokens. A first context is kept whole, however long it is.
+    /// Adds tokens. A first context is stored whole, however long it is.
     pub fn extend(&mut self, tokens: &[f32]) {
         if self.tokens.is_empty() {
             self.most = self.most.max(tokens.len() / self.width);

@@ -289,13 +289,13 @@ mod tests {
     fn every_setting_knows_the_layer_that_set_it_last() {
         let plan =
             base().toml("a.toml", "seed = 3\n[agent]\nkappa = 10").unwrap().set("agent.kappa=20").unwrap();
-        let told: Vec<String> =
+        let lines: Vec<String> =
             plan.settings().iter().map(|s| format!("{}={} {}", s.key, s.value, s.origin)).collect();
-        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(lines.len(), 3, "{lines:?}");
         for expected in
             ["seed=3 a.toml", "agent.kappa=20.0 --set agent.kappa=20", "agent.forward=\"predictor\" default"]
         {
-            assert!(told.iter().any(|line| line == expected), "{expected}: {told:?}");
+            assert!(lines.iter().any(|line| line == expected), "{expected}: {lines:?}");
         }
     }
 

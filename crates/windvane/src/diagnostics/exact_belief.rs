@@ -19,7 +19,7 @@ const PROBES: u64 = 20;
 /// Most training contexts that the probe tells apart, and that angles are measured in.
 const CONTEXTS: usize = 50;
 
-/// Shares of walls and free cells that are told apart.
+/// Shares of cells that are rightly classified as wall or free.
 struct Walls {
     /// Where the context went.
     seen: f64,
@@ -41,7 +41,7 @@ impl Examiner<'_> {
         let advice = "train the belief longer: it does not notice dynamics that are like none of its data";
         for perturbation in Perturbation::ALL {
             if let Some(area) = auroc(self.world, self.agent, perturbation, &quick, self.seed)? {
-                let what = format!("unseen contexts told from {} (AUROC)", perturbation.title());
+                let what = format!("unseen contexts separated from {} (AUROC)", perturbation.title());
                 all.push(Finding::at_least("belief", what, area, limits, advice));
             }
         }
@@ -69,7 +69,7 @@ impl Examiner<'_> {
         Ok(findings)
     }
 
-    /// How often walls and free cells are told apart after one context of each layout.
+    /// How often cells are rightly classified as wall or free after one context of each layout.
     fn walls(&self, split: Split) -> Result<Walls, LearnError> {
         let prior = Prior::new(self.grid.layouts());
         let (mut seen, mut elsewhere, mut posterior) = ([0_usize; 2], [0_usize; 2], [0_usize; 2]);

@@ -151,8 +151,8 @@ pub(crate) fn evaluate_own(
     Ok(evaluate_tasks(world, agent, split, belief, config, seed, trajectory, (Start::Fixed, tasks))?.0)
 }
 
-/// Lets `agent` go from anywhere to every place of every context of a split, each from `config.rounds` starts drawn at random;
-/// an error where places cannot be told apart.
+/// Lets `agent` go from anywhere to every place of every context of a split, each from `config.rounds` starts
+/// drawn at random; an error where places are not distinct.
 pub fn evaluate_places(
     world: &dyn Cmdp,
     agent: &Agent,
@@ -164,7 +164,7 @@ pub fn evaluate_places(
     let places = |context: ContextId| {
         let places = world.places(context)?;
         if places.is_empty() {
-            let problem = format!("{} has no places that can be told apart", world.spec().name);
+            let problem = format!("{} has no distinct places", world.spec().name);
             return Err(LearnError::Config { origin: "places".into(), problem });
         }
         Ok(places)

@@ -22,7 +22,7 @@ pub(super) const METHOD: Method = Method {
 #[serde(deny_unknown_fields)]
 pub struct LapConfig {
     /// Weight of the orthonormality beside the mean change of a feature along a transition; the code of Touati et al. 2023:
-    /// 1. Much less, and features that change fast are not worth their length and vanish.
+    /// 1. Much less, and features that change fast vanish: their length gains less than their change costs.
     pub ortho: f64,
     /// Whether features have length sqrt(d), as in the code of Touati et al. 2023. Eigenvectors do not.
     pub sphere: bool,

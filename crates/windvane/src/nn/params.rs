@@ -71,7 +71,7 @@ impl Params {
         &self.device
     }
 
-    /// The values to train with: gradients of a loss are kept for every one of them.
+    /// The values to train with: gradients of a loss are stored for every one of them.
     pub fn track(&self) -> Weights {
         Weights(self.values.iter().map(|value| value.clone().autodiff().require_grad()).collect())
     }

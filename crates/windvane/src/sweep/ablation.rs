@@ -100,8 +100,8 @@ const FEWEST_EPISODES: usize = 40;
 /// From so many layouts on none is known by heart, as in the preset `many`, and not all are played.
 const MANY: usize = 200;
 
-/// The methods that a sweep compares unless told otherwise: all that fit the world in the main experiment, in ablations those
-/// that it is about.
+/// The methods that a sweep compares by default: all that fit the world in the main experiment, in ablations
+/// those that it is about.
 pub fn usual_methods(sweep: &str, plan: &Plan) -> Vec<String> {
     let about = |method: &&Method| match sweep {
         MAIN => !method.clones || plan.has_experts(),

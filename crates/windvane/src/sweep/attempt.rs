@@ -165,7 +165,7 @@ impl Recorder {
 
     /// The attempt ended.
     pub(super) fn end(self, how: How, error: Option<String>) -> Result<(), LearnError> {
-        // The thread lives until it is told.
+        // The thread lives until it receives this.
         let _ = self.end.send((how, error));
         self.thread.join().unwrap_or(Ok(()))
     }

@@ -20,7 +20,7 @@ pub enum Standing {
     Running,
     /// Nobody has begun it, or it was stopped or killed and can go on.
     Waiting,
-    /// It failed, and nobody tries again unless told to.
+    /// It failed, and nobody tries again unless asked to.
     Failed,
 }
 

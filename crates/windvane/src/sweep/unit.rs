@@ -59,7 +59,7 @@ pub struct Sweep {
     pub manifest: Manifest,
 }
 
-/// Where units are worked on, and who is told.
+/// Where units are worked on, and who observes them.
 pub struct Bench<'a> {
     /// Where tensors live.
     pub device: &'a Device,

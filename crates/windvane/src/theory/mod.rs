@@ -144,7 +144,7 @@ fn errors_of_basis(grams: &[Vec<f64>], weights: &[f64], d: usize) -> Vec<f64> {
     let (_, vectors) = eigen(sum, n);
     let error = |gram: &Vec<f64>| {
         let trace: f64 = (0..n).map(|i| gram[i * n + i]).sum();
-        let kept: f64 = vectors
+        let captured: f64 = vectors
             .chunks_exact(n)
             .take(d)
             .map(|v| {
@@ -152,7 +152,7 @@ fn errors_of_basis(grams: &[Vec<f64>], weights: &[f64], d: usize) -> Vec<f64> {
                 gram.chunks_exact(n).zip(v).map(|(row, v)| v * product(row)).sum::<f64>()
             })
             .sum();
-        trace - kept
+        trace - captured
     };
     grams.iter().map(error).collect()
 }

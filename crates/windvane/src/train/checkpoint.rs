@@ -1,5 +1,5 @@
 //! Checkpoints: one file that is either the old one or the new one, never half of either, and the same bytes for the same
-//! settings. What a training took, which is never the same twice, is told in a file beside it.
+//! settings. What a training took, which is never the same twice, is in a file beside it.
 
 use super::folder::host;
 use super::observe::{At, rounded};
@@ -127,7 +127,7 @@ pub fn read(path: &Path) -> Result<Option<Saved>, LearnError> {
         let problem = format!("checkpoint version {version}; this program reads up to {VERSION}");
         return Err(LearnError::run(path, problem));
     }
-    // Version 1 kept them in the checkpoint.
+    // Version 1 stored them in the checkpoint.
     let seconds = |name: &str| tensors.word(name)?.parse().ok();
     let old = || Some(Times { cpu_seconds: seconds("cpu_seconds")?, wall_seconds: seconds("wall_seconds")? });
     Ok(Some(Saved {

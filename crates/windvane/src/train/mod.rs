@@ -159,7 +159,7 @@ impl Clock {
     }
 }
 
-/// Running means of metrics between two rows of the log, kept on the device.
+/// Running means of metrics between two rows of the log, stored on the device.
 #[derive(Default)]
 struct Means {
     sums: Metrics,

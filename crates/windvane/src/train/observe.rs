@@ -81,12 +81,12 @@ pub(super) fn rounded(seconds: f64) -> Value {
 
 impl Observer for JsonLines {
     fn begin(&mut self, at: &At) -> Result<(), LearnError> {
-        let kept =
+        let length =
             keep_rows_up_to(&self.path, at.step).map_err(LearnError::io(&self.path, "reading the log"))?;
         let doing = "opening the log";
         let file = OpenOptions::new().create(true).append(true).open(&self.path);
         let file = file.map_err(LearnError::io(&self.path, doing))?;
-        file.set_len(kept).map_err(LearnError::io(&self.path, doing))?;
+        file.set_len(length).map_err(LearnError::io(&self.path, doing))?;
         self.file = Some(file);
         Ok(())
     }
@@ -107,7 +107,7 @@ fn keep_rows_up_to(path: &Path, step: u64) -> std::io::Result<u64> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(e) => return Err(e),
     };
-    let mut kept = 0;
+    let mut length = 0;
     let mut reader = BufReader::new(file);
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
@@ -116,10 +116,10 @@ fn keep_rows_up_to(path: &Path, step: u64) -> std::io::Result<u64> {
         if at > step {
             break;
         }
-        kept += line.len() as u64;
+        length += line.len() as u64;
         line.clear();
     }
-    Ok(kept)
+    Ok(length)
 }
 
 /// Scalars for TensorBoard.

@@ -149,7 +149,7 @@ fn times_stand_beside_the_checkpoint_and_add_up_over_resumptions() {
     assert!((50.0..60.0).contains(&times().cpu_seconds) && (100.0..110.0).contains(&times().wall_seconds));
     std::fs::remove_file(&file).unwrap();
     assert_eq!(times(), Times::default(), "nobody noted them");
-    // Version 1 kept them in the checkpoint.
+    // Version 1 stored them in the checkpoint.
     let mut old = TensorFile::default();
     for (name, word) in [("version", "1"), ("identity", "x"), ("step", "3"), ("complete", "false")] {
         old.insert_word(name, word);
@@ -211,7 +211,7 @@ fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() 
     let nothing = |_: &Broken, _| Ok(Evaluation::default());
     let error =
         train(&mut Broken(bench.learner()), &SCHEDULE, &path, "x", nothing, &mut [], &never).unwrap_err();
-    assert_eq!(error.to_string(), "loss became NaN at step 10; the last good checkpoint is kept");
+    assert_eq!(error.to_string(), "loss became NaN at step 10; the last good checkpoint is intact");
     assert_eq!(checkpoint::load(&path, "x").unwrap().unwrap().step, 8);
 
     // Rows are rare, and a checkpoint is due before the next: it is not written over the good one.
@@ -219,7 +219,7 @@ fn a_loss_that_is_no_number_stops_with_its_name_and_the_last_checkpoint_stays() 
     let schedule = Schedule { log_every: 7, ..SCHEDULE };
     let error =
         train(&mut Broken(bench.learner()), &schedule, &path, "x", nothing, &mut [], &never).unwrap_err();
-    let expected = "loss became NaN between steps 7 and 11; the last good checkpoint is kept";
+    let expected = "loss became NaN between steps 7 and 11; the last good checkpoint is intact";
     assert_eq!(error.to_string(), expected);
     assert_eq!(checkpoint::load(&path, "x").unwrap().unwrap().step, 8);
 }

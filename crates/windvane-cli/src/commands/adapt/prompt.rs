@@ -24,7 +24,7 @@ pub(super) struct PromptArgs {
     /// Keeps the task under a name
     #[arg(long, value_name = "NAME")]
     save_task: Option<String>,
-    /// Where tasks are kept; by default tasks.json in the agent's folder
+    /// The file with saved tasks; by default tasks.json in the agent's folder
     #[arg(long, value_name = "FILE")]
     tasks: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! One contender: a process of its own, so that its memory is its own, told line by line when to run.
+//! One contender: a process of its own, so that its memory is its own; a line of input starts each round.
 
 use super::peers::Peer;
 use anyhow::{Context as _, anyhow};
@@ -28,7 +28,7 @@ pub(super) struct Contender {
 pub(super) struct Timing {
     pub(super) cpu_ms: f64,
     pub(super) wall_ms: f64,
-    /// Billions of multiplications and additions in matrix products; told by us only.
+    /// Billions of multiplications and additions in matrix products; only Windvane reports them.
     pub(super) gflop: Option<f64>,
 }
 

@@ -1,4 +1,5 @@
-//! Imported episodes on their way: converted, checked and kept in nameless files until their bounds and groups are known.
+//! Imported episodes on their way: converted, checked and stored in nameless files until their bounds and
+//! groups are known.
 
 use super::{About, ActionKind, GroupBy, ImportConfig};
 use crate::env::{ActionSpace, ContextId, Dim, EnvSpec};
@@ -320,12 +321,12 @@ impl Staged {
 /// The source's bounds if it has any and keeps them; else -1 to 1, the custom of the field, if the data do; else the data's.
 fn action_bounds(about: &About, seen: &[(f32, f32)]) -> Result<(Vec<f32>, Vec<f32>), WorldError> {
     if let Some((low, high)) = &about.action_bounds {
-        let kept = low.len() == seen.len()
+        let within = low.len() == seen.len()
             && seen
                 .iter()
                 .zip(low.iter().zip(high))
                 .all(|(seen, (low, high))| low <= &seen.0 && &seen.1 <= high);
-        if !kept {
+        if !within {
             return Err(WorldError::Invalid(format!(
                 "{}: actions leave the bounds that the source declares: {low:?} to {high:?}",
                 about.name

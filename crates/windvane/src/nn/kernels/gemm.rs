@@ -133,7 +133,7 @@ pub fn product_rate(times: usize) -> u64 {
 }
 
 thread_local! {
-    /// Packed panels of the last product on this thread, kept for their memory.
+    /// Packed panels of the last product on this thread; the next one reuses their memory.
     static SCRATCH: Cell<Buffer> = Cell::new(Buffer::new(0));
 }
 

@@ -8,7 +8,7 @@ pub(crate) const BLOCK: usize = 64;
 /// Elements below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 15;
 
-/// Whether work on this many elements is worth a second thread.
+/// Whether a second thread pays for work on this many elements.
 pub(crate) fn worth_it(elements: usize) -> bool {
     elements >= PARALLEL && rayon::current_num_threads() > 1
 }

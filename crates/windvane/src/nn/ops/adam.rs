@@ -8,7 +8,7 @@ use burn::backend::Flex;
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-/// Elements of a run: enough to be worth a task, few enough to stay in the cache from one pass to the next.
+/// Elements of a run: enough for a task to pay, few enough to stay in the cache from one pass to the next.
 const RUN: usize = 1 << 14;
 
 /// The numbers of one update.

@@ -166,8 +166,8 @@ unit=$!
 near= guard=
 trap 'near=1; kill -TERM $unit; (sleep {patience} && kill -KILL $unit) & guard=$!' USR1
 # Cancelled or preempted: Slurm tells the unit itself, which saves, and knows what comes next.
-told=
-trap 'told=1' TERM
+cancelled=
+trap 'cancelled=1' TERM
 
 wait $unit
 code=$?
@@ -176,8 +176,8 @@ while kill -0 $unit 2>/dev/null; do # a signal ended the wait, not the unit
     code=$?
 done
 if [ -n "$guard" ]; then kill "$guard" 2>/dev/null; fi
-if [ "$code" = 0 ] || [ -n "$told" ]; then exit "$code"; fi
-# 75: worth another try. Above 128: killed; but 143 without a word to this script is a cancellation.
+if [ "$code" = 0 ] || [ -n "$cancelled" ]; then exit "$code"; fi
+# 75: another try may help. Above 128: killed; but 143 without a word to this script is a cancellation.
 if [ -n "$near" ] || [ "$code" = 75 ] || {{ [ "$code" -gt 128 ] && [ "$code" != 143 ]; }}; then
     echo "back to the queue after exit code $code"
     scontrol requeue "$SLURM_JOB_ID" && sleep 60 # Slurm ends this script meanwhile
