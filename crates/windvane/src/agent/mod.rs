@@ -130,6 +130,18 @@ impl Agent {
         self
     }
 
+    /// The same with an exact B of listed states, orthogonal vectors of length sqrt(d), so that planning on a belief is judged apart
+    /// from B; as it is where there are more states than numbers in B.
+    pub(crate) fn with_exact_backward(&self) -> Self {
+        let dim = self.dim();
+        let Some(states) = self.table().map(|table| table.states()).filter(|states| *states <= dim) else {
+            return self.clone();
+        };
+        let one_hot = |i: usize| if i / dim == i % dim { (dim as f32).sqrt() } else { 0.0 };
+        let b = (0..states * dim).map(one_hot).collect();
+        Self { visited: Arc::new(Visited { b, ..(*self.visited).clone() }), ..self.clone() }
+    }
+
     /// The method.
     pub fn method(&self) -> &Method {
         &self.method

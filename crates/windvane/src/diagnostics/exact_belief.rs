@@ -3,6 +3,7 @@
 use super::exact::Examiner;
 use super::perturbed::{Perturbation, auroc};
 use super::{Finding, Limits};
+use crate::agent::Agent;
 use crate::error::LearnError;
 use crate::eval::{BeliefMode, EvalConfig, evaluate, explore, success};
 use crate::fb::conditioning::Conditioner;
@@ -154,19 +155,20 @@ impl Examiner<'_> {
         Ok(Finding::report("belief", "angle between z of a goal and h, degrees", mean))
     }
 
-    /// The planner on the belief against the exact Bayes planner, and F alone against the planner.
+    /// The planner on the belief, with an exact B, against the exact Bayes planner, and F alone against the planner.
     fn against_bayes(&self) -> Result<Vec<Finding>, LearnError> {
+        let exact = self.agent.with_exact_backward();
         let mut findings = Vec::new();
         for (mode, name, steps) in [
             (BeliefMode::Frozen, "frozen", 100),
             (BeliefMode::Frozen, "frozen", 500),
             (BeliefMode::Online, "online", 100),
         ] {
-            let score = |planner: Planner| -> Result<f64, LearnError> {
+            let score = |agent: &Agent, planner: Planner| -> Result<f64, LearnError> {
                 let config = EvalConfig { context_steps: steps, planner, ..self.eval };
-                Ok(success(&evaluate(self.world, self.agent, Split::Test, mode, &config, self.seed)?))
+                Ok(success(&evaluate(self.world, agent, Split::Test, mode, &config, self.seed)?))
             };
-            let (planned, alone) = (score(Planner::Sweeps)?, score(Self::F_ALONE)?);
+            let (planned, alone) = (score(&exact, Planner::Sweeps)?, score(self.agent, Self::F_ALONE)?);
             let bayes = self.bayes(mode, &EvalConfig { context_steps: steps, ..self.eval })?;
             let what = format!(
                 "planner on the belief, {name} after {steps} steps, unseen: {planned:.2} / exact Bayes planner {bayes:.2}"
