@@ -98,6 +98,7 @@ const PRESETS: &[Preset] = &[
     preset!("pointmass", "quick", "pointmass-quick.toml"),
     preset!("pointmass", "networks", "pointmass-networks.toml"),
     preset!("pointmass", "one-map", "pointmass-one-map.toml"),
+    preset!("pointmass", "actor", "pointmass-actor.toml"),
     preset!("pointmass", "faithful", "pointmass-faithful.toml"),
     preset!("pointmass", "paper", "pointmass-paper.toml"),
     preset!("pendulum", "standard", "pendulum.toml"),
